@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes and small helpers that every folder uses. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define AF_WARN_UNUSED __attribute__((warn_unused_result))
+#define AF_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define AF_CLEANUP(fn) __attribute__((cleanup(fn)))
+#define AF_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define AF_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define AF_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define AF_ALIGN_UP(x, a) (((x) + (a)-1) / (a) * (a))
+
+/* The invalid 32-bit id. Links between objects of a job are ids, never pointers. */
+#define AF_NONE UINT32_MAX

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * af_store: keys to bytes. One interface for the local LMDB store and, later, a remote tier: every operation is asynchronous and its
+ * callback runs on the thread that calls af_store_dispatch. The store knows no graph. One process opens a store directory at a time.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/digest.h"
+
+enum af_table { AF_TABLE_FRAGMENTS, AF_TABLE_BUNDLES, AF_TABLE_SOURCES, AF_TABLE_KERNELS, AF_TABLE_TEXTS, AF_TABLE_ENV, AF_N_TABLES };
+#define AF_STORE_MAX_KEY 64
+
+struct af_store;
+struct af_store_config {
+        const char *dir;         /* 0700, ours, no symlink, local file system: checked */
+        uint64_t map_bytes;      /* 0: 1 GiB to start with; grows */
+        uint64_t max_bytes;      /* 0: 16 GiB; eviction keeps below 80% of the map */
+};
+enum { AF_STORE_E_DIR = 1 /* wrong owner, mode, symlink or network file system; *ret_why */, AF_STORE_E_LOCKED = 2 /* another process has it */, AF_STORE_E_MISS = 3,
+       AF_STORE_E_FULL = 4 /* disk or map full: nothing was stored */ };
+
+int af_store_open(const struct af_store_config *config, struct af_store **ret_store, char **ret_why) AF_WARN_UNUSED;
+/* Finishes queued puts, joins the store thread, closes. Callbacks not yet dispatched are called with -ECANCELED. */
+void af_store_close(struct af_store *s);
+/* Readable (eventfd) when af_store_dispatch has something to do. */
+int af_store_fd(const struct af_store *s);
+void af_store_dispatch(struct af_store *s);
+
+struct af_store_record {
+        enum af_table table;
+        const void *key; uint32_t key_size;
+        const void *value; size_t value_size;
+};
+/*
+ * Gets several records in one go: values[i] is a malloc'd copy (64-byte aligned data; free with free) or NULL where missing or damaged (a damaged record is deleted,
+ * counted and reported as a miss). Synchronous: LMDB reads take microseconds; called on the owner's thread only.
+ */
+struct af_store_value { void *data; size_t size; };
+int af_store_get(struct af_store *s, const struct af_store_record *keys, uint32_t n, struct af_store_value *ret_values) AF_WARN_UNUSED;
+/* All records in one durable transaction by the store thread. Copies everything before it returns. done(userdata, 0 | -errno | AF_STORE_E_FULL) from af_store_dispatch. */
+typedef void (*af_store_done_fn)(void *userdata, int r);
+int af_store_put(struct af_store *s, const struct af_store_record *records, uint32_t n, af_store_done_fn done, void *userdata) AF_WARN_UNUSED;
+/* Recency, coarse and batched. */
+void af_store_touch(struct af_store *s, enum af_table table, const void *key, uint32_t key_size);
+/* Lease on a key across a cluster: the local store always grants. */
+int af_store_lease(struct af_store *s, const void *key, uint32_t key_size, uint64_t ttl_ms) AF_WARN_UNUSED;
+/* Deletes every record. Synchronous. */
+int af_store_clear(struct af_store *s) AF_WARN_UNUSED;
+/* Walks every record and verifies it; damaged ones are deleted. */
+struct af_store_stats {
+        uint64_t n_records[AF_N_TABLES], bytes[AF_N_TABLES];
+        uint64_t map_bytes, used_bytes;
+        uint64_t n_damaged, n_evicted, n_puts, n_put_failed;
+};
+int af_store_verify(struct af_store *s, struct af_store_stats *ret_stats) AF_WARN_UNUSED;
+void af_store_stats(struct af_store *s, struct af_store_stats *ret_stats);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loop tree -> Ascend C source: the skeleton is a template, the body is written by the emitter. Same kernel, same bytes. */
+#pragma once
+
+#include "base/digest.h"
+#include "compiler/codegen/jinja.h"
+#include "compiler/schedule/kernel.h"
+
+struct af_templates { /* parsed rules/templates/<name>.j2, sorted by name */
+        const char *const *names; /* stems: "pointwise_fusion_kernel" */
+        const struct af_template *const *templates;
+        uint32_t n;
+};
+int af_templates_load_dir(struct af_arena *arena, const char *dir, struct af_templates *ret, struct af_diags *diags) AF_WARN_UNUSED;
+
+enum { AF_CODEGEN_E_TEMPLATE = 1 };
+#define AF_SYMBOL_PLACEHOLDER "autofused_@SYMBOL@"
+/*
+ * Writes the source with AF_SYMBOL_PLACEHOLDER where the entry's name goes (the kernel key is over these bytes). 0, -ENOMEM, TEMPLATE.
+ */
+int af_codegen_emit(const struct af_kernel *k, const struct af_templates *templates, struct af_buf *out, struct af_diags *diags) AF_WARN_UNUSED;
+/* "autofused_<ops>_<16 hex of key>": ops joined by '_', at most 4 of them, a C identifier. */
+void af_codegen_symbol(const struct af_kernel *k, const struct af_digest *key, struct af_buf *out);
+/* Copies source with the placeholder replaced. */
+void af_codegen_instantiate(const void *source, size_t n, const char *symbol, struct af_buf *out);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Graph IR: a fragment with meaning. Values and nodes are linked by 32-bit ids; nodes stand in topological order; all memory is the
+ * job's arena. Built from a parsed fragment (af_graph_from_fragment) or from canonical bytes (af_canon_read).
+ */
+#pragma once
+
+#include "numeric/expand.h"
+#include "proto/fragment.h"
+
+enum af_value_kind { AF_VALUE_INPUT, AF_VALUE_CONST, AF_VALUE_NODE };
+
+struct af_value {
+        enum af_value_kind kind;
+        enum af_dtype dtype;
+        uint32_t rank;
+        const uint32_t *dims;    /* expression ids */
+        const uint32_t *strides; /* expression ids, elements; NULL: row-major contiguous */
+        uint32_t index;          /* INPUT: into inputs[]; CONST: into constants[]; NODE: the producing node */
+        uint32_t out_index;      /* NODE: which of its outputs */
+        const char *name;        /* sender's; NULL when read from canonical bytes */
+};
+struct af_graph_input {
+        uint32_t value;
+        uint32_t offset; /* expression id, elements */
+        uint32_t align;  /* bytes, never 0 */
+        uint32_t buffer; /* group number of shared memory; each input without `buffer` has its own */
+        bool host;
+};
+struct af_graph_constant {
+        uint32_t value;
+        const uint8_t *bytes;
+        size_t n_bytes;
+};
+struct af_node {
+        enum af_op op;
+        const uint32_t *in; /* value ids */
+        uint32_t n_in;
+        const uint32_t *out;
+        uint32_t n_out;
+        const struct af_attr *attrs; /* sorted by key; defaults filled in; axes normalised: non-negative, sorted, unique */
+        uint32_t n_attrs;
+        const char *name, *origin; /* not in the key; may be NULL */
+        bool effects;
+};
+struct af_graph_output {
+        uint32_t value;
+        const uint32_t *strides; /* NULL: as the value has them */
+        uint32_t alias_of;       /* index into inputs[], or AF_NONE */
+};
+struct af_graph_symbol {
+        const char *name; /* may be NULL */
+        int64_t min, max, multiple_of, hint;
+};
+
+struct af_graph {
+        struct af_arena *arena;
+        struct af_expr_pool exprs;
+        const char *name; /* not in the key */
+        const char *soc, *toolchain; /* NULL: default */
+        enum af_twin twin;
+        enum af_numerics numerics;
+        struct af_value *values;
+        struct af_node *nodes;
+        struct af_graph_input *inputs;
+        struct af_graph_constant *constants;
+        struct af_graph_output *outputs;
+        struct af_graph_symbol *symbols;
+        uint32_t n_values, n_nodes, n_inputs, n_constants, n_outputs, n_symbols;
+};
+
+enum { AF_GRAPH_E_INVALID = 1 };
+
+/*
+ * Resolves names, looks ops up, infers each node's output dtype and shape and compares with what is stated, checks attributes,
+ * cycles, aliasing (undeclared overlap of outputs and inputs, a read after an in-place update), overlap declared by `buffer`. Nodes may come in
+ * any order. Reports several mistakes with node and field. f and its arena outlive the graph. 0, -ENOMEM, AF_GRAPH_E_INVALID.
+ */
+int af_graph_from_fragment(struct af_graph *g, const struct af_fragment *f, struct af_diags *diags) AF_WARN_UNUSED;
+/* Invariants that every pass keeps: ids in range, topological order, inferred = stated. For debug builds and tests. */
+int af_graph_check(const struct af_graph *g, struct af_diags *diags) AF_WARN_UNUSED;
+
+const struct af_attr *af_node_attr(const struct af_node *n, enum af_attr_key key); /* NULL where absent */
+/* Static dims of a value into dims[rank]; false where one is symbolic. */
+bool af_value_static_dims(const struct af_graph *g, uint32_t value, int64_t *ret_dims);
+/* Static strides (row-major where the value states none); false where symbolic. */
+bool af_value_static_strides(const struct af_graph *g, uint32_t value, int64_t *ret_strides);
+/* n elements, or -1 where symbolic or beyond int64. */
+int64_t af_value_count(const struct af_graph *g, uint32_t value);
+/* A constant of shape []: its bits, zero-extended. */
+bool af_value_scalar(const struct af_graph *g, uint32_t value, uint64_t *ret_bits);
+/* Users of each value, CSR: users of v are list[first[v] .. first[v+1]). In the graph's arena. */
+int af_graph_users(const struct af_graph *g, uint32_t **ret_first, uint32_t **ret_list) AF_WARN_UNUSED;
+/* Operand descriptions and attributes of an elementwise node, as numeric/expand.h wants them; operands has n_in entries. */
+void af_node_expand_args(const struct af_graph *g, const struct af_node *n, struct af_expand_operand *operands, struct af_expand_attrs *ret_attrs);
+
+/*
+ * Infers one node's outputs from its operands and attributes. dims are written as expression ids into arrays from the arena.
+ * Used by the checker and by importers and front ends, which need not state what can be inferred. 0, -ENOMEM, AF_GRAPH_E_INVALID.
+ */
+struct af_inferred {
+        enum af_dtype dtype; /* INVALID: must be declared (cast, opaque, reduce_sum of narrow integers) */
+        uint32_t rank;
+        const uint32_t *dims;
+};
+struct af_infer_operand {
+        enum af_dtype dtype;
+        uint32_t rank;
+        const uint32_t *dims;
+};
+int af_infer(struct af_expr_pool *exprs, struct af_arena *arena, enum af_op op, const struct af_infer_operand *operands, uint32_t n,
+             const struct af_attr *attrs, uint32_t n_attrs, const char *where, struct af_inferred *ret, struct af_diags *diags) AF_WARN_UNUSED;
