@@ -36,7 +36,7 @@ void af_hasher_final(struct af_hasher *h, struct af_digest *ret_digest);
 
 /* One field, one digest. */
 void af_digest_bytes(const char *domain, const void *p, size_t n, struct af_digest *ret_digest);
-/* Digest of a file's content. 0 or -errno. */
+/* Digest of a file's content (a domain of its own, "autofuse.file/1"). Blocks. 0 or -errno. */
 int af_digest_file(const char *path, struct af_digest *ret_digest) AF_WARN_UNUSED;
 /* Lower-case hex of n bytes, with a zero: out holds 2n+1. */
 void af_hex(const void *p, size_t n, char *out);
@@ -45,7 +45,7 @@ void af_digest_hex(const struct af_digest *d, char out[AF_DIGEST_HEX_SIZE]);
 bool af_unhex(const char *hex, size_t n_hex, void *ret_bytes, size_t n) AF_WARN_UNUSED;
 
 void af_check_bytes(const void *p, size_t n, struct af_check *ret_check);
-/* XXH3-128 over several pieces, each length-prefixed. */
+/* One check over several pieces: a chain of XXH3-128 over (check so far, length, check of the piece), from all zero. */
 struct af_piece {
         const void *p;
         size_t n;
