@@ -54,6 +54,7 @@ struct af_bundle_buffer {
         uint32_t bytes_expr;     /* dynamic: expression id; AF_NONE: static */
         uint32_t zero;
 };
+#define AF_TENSOR_SYMBOLIC 1u /* some dims are -1: only the framework, which binds the symbols, knows the shape */
 struct af_bundle_tensor { /* a strided view of a buffer */
         uint32_t buffer;
         uint32_t dtype;
@@ -71,7 +72,8 @@ struct af_bundle_input { /* canonical input slot i */
 };
 struct af_bundle_output { /* output i, in the order of the fragment's outputs */
         uint32_t tensor;    /* where the result is when all steps ran; its buffer may be an INPUT (a view or in-place), CONST or another output's */
-        uint32_t alias_of;  /* canonical input slot updated in place, or AF_NONE */
+        uint32_t alias_of;  /* canonical input slot updated in place, or AF_NONE; where tensor's buffer is not that input, the caller copies
+                               the result there after the last step */
 };
 enum af_step_kind { AF_STEP_KERNEL, AF_STEP_FRAMEWORK };
 struct af_bundle_step {
@@ -128,6 +130,8 @@ void af_bundle_builder_init(struct af_bundle_builder *b);
 void af_bundle_builder_deinit(struct af_bundle_builder *b);
 /* Appends one element (size of that section's struct) and returns its index. */
 uint32_t af_bundle_add(struct af_bundle_builder *b, enum af_bundle_section section, const void *elem);
+/* Elements added to a section so far. */
+uint32_t af_bundle_builder_count(const struct af_bundle_builder *b, enum af_bundle_section section);
 /* Copies bytes into BLOB (align 64 for binaries and constants, else 1). */
 struct af_blob_ref af_bundle_add_blob(struct af_bundle_builder *b, const void *p, size_t n, size_t align);
 struct af_blob_ref af_bundle_add_str(struct af_bundle_builder *b, const char *s);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One plan job: what the passes share. Private to compiler/driver. Everything lives in the job's arena. */
+#pragma once
+
+#include "compiler/driver/driver.h"
+
+/* Where a value is in memory when the plan runs. */
+struct af_place {
+        uint32_t buffer; /* into job->buffers, or AF_NONE: never in memory (inside a kernel, scalar constant) */
+        const int64_t *strides; /* elements */
+        int64_t offset;         /* elements */
+};
+/* A step: one group or one node left to the framework. */
+struct af_unit {
+        uint32_t group; /* or AF_NONE */
+        uint32_t node;  /* framework node, or AF_NONE */
+};
+struct af_kernel_out { /* per group */
+        struct af_kernel *kernel;
+        struct af_digest key;
+        const uint8_t *source; /* instantiated */
+        uint32_t source_size;
+        const char *symbol;
+        uint32_t entry; /* id in the bundle's kernel table: equal keys share one */
+        uint32_t workspace_buffer; /* or AF_NONE */
+};
+struct af_job {
+        struct af_arena *arena;
+        const struct af_env *env;
+        const struct af_driver_opts *opts;
+        struct af_diags *diags;
+        struct af_soc soc; /* the environment's, with the options' limits */
+        const void *canon;
+        size_t n_canon;
+        struct af_graph graph;
+        uint32_t n_original_nodes; /* nodes beyond these are copies that the outputs pass added */
+        struct af_fusion fusion;
+        const char **unfit; /* per node: NULL, or why no kernel can be made even of it alone */
+        bool *solo;         /* per node: groups with it failed to schedule; keep it alone */
+        struct af_kernel_out *kernels; /* per group */
+        struct af_unit *units;
+        uint32_t n_units;
+        uint32_t *unit_of_node; /* per node: its unit, or AF_NONE (pure view) */
+        struct af_bundle_buffer *buffers;
+        uint32_t n_buffers, cap_buffers;
+        struct af_place *places; /* per value */
+        struct af_bundle_builder builder;
+        struct af_buf fallbacks; /* "<canonical node> <reason>\n" */
+};
+
+/* Passes, in the order of driver.c's table. 0, -errno, or AF_DRIVER_E_*. */
+int af_pass_read(struct af_job *job);
+int af_pass_outputs(struct af_job *job);
+int af_pass_fuse(struct af_job *job);
+int af_pass_emit(struct af_job *job);
+int af_pass_order(struct af_job *job);
+int af_pass_layout(struct af_job *job);
+int af_pass_assemble(struct af_job *job);
+
+/* Row-major strides of static dims; a size-0 or size-1 axis counts as 1. */
+void af_job_dense_strides(const int64_t *dims, uint32_t rank, int64_t *ret_strides);
+/* Static dims of a value in the arena; NULL where symbolic or without memory. */
+const int64_t *af_job_dims(struct af_job *job, uint32_t value);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assemble: everything into the skeleton bundle, and one line per node that is left to the framework. */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/driver/job.h"
+
+static uint32_t add_tensor(struct af_job *job, uint32_t v) {
+        const struct af_value *value = &job->graph.values[v];
+        const struct af_place *p = &job->places[v];
+        struct af_bundle_tensor t = {.buffer = p->buffer, .dtype = value->dtype, .rank = value->rank, .offset = p->offset};
+        for (uint32_t i = 0; i < value->rank; i++) {
+                int64_t d;
+                bool known = af_expr_is_const(&job->graph.exprs, value->dims[i], &d);
+                t.dims[i] = known ? d : -1;
+                t.strides[i] = p->strides ? p->strides[i] : 0;
+                t.flags |= known ? 0 : AF_TENSOR_SYMBOLIC;
+        }
+        return af_bundle_add(&job->builder, AF_SECTION_TENSORS, &t);
+}
+
+static void add_interface(struct af_job *job) {
+        const struct af_graph *g = &job->graph;
+        for (uint32_t i = 0; i < g->n_inputs; i++) {
+                struct af_bundle_input in = {.tensor = add_tensor(job, g->inputs[i].value), .align = g->inputs[i].align, .flags = g->inputs[i].host};
+                af_bundle_add(&job->builder, AF_SECTION_INPUTS, &in);
+        }
+        for (uint32_t i = 0; i < g->n_outputs; i++) {
+                struct af_bundle_output out = {.tensor = add_tensor(job, g->outputs[i].value), .alias_of = g->outputs[i].alias_of};
+                af_bundle_add(&job->builder, AF_SECTION_OUTPUTS, &out);
+        }
+        for (uint32_t i = 0; i < job->n_buffers; i++)
+                af_bundle_add(&job->builder, AF_SECTION_BUFFERS, &job->buffers[i]);
+}
+
+static void add_kernel_entry(struct af_job *job, const struct af_kernel_out *out) {
+        const struct af_kernel *k = out->kernel;
+        AF_CLEANUP(af_buf_deinit) struct af_buf ops = AF_BUF_INIT;
+        for (uint32_t i = 0; i < k->group->n_nodes; i++)
+                af_buf_printf(&ops, "%s%s", i ? "," : "", af_op_info(job->graph.nodes[k->group->nodes[i]].op)->name);
+        af_buf_put_u8(&ops, 0);
+        struct af_bundle_kernel e = {.key = out->key,
+                                     .block_dim = k->block_dim,
+                                     .workspace_bytes = k->workspace_bytes,
+                                     .workspace_zeroed = k->workspace_zeroed,
+                                     .ub_bytes = k->buffers * (k->load_bytes + k->store_bytes) + k->calc_bytes + k->resident_bytes,
+                                     .needs_sync_all = k->needs_sync_all,
+                                     .n_pointer_args = k->n_args,
+                                     .n_nodes = k->group->n_nodes,
+                                     .hbm_bytes = k->hbm_bytes,
+                                     .modelled_cycles = k->modelled_cycles};
+        e.symbol = af_bundle_add_str(&job->builder, out->symbol);
+        e.toolchain = af_bundle_add_str(&job->builder, job->env->toolchain.id);
+        e.ops = af_bundle_add_str(&job->builder, af_buf_error(&ops) ? "" : (const char *)ops.data);
+        if (job->opts->keep_sources)
+                e.source = af_bundle_add_blob(&job->builder, out->source, out->source_size, 1);
+        af_bundle_add(&job->builder, AF_SECTION_KERNELS, &e);
+}
+
+static void add_kernel_step(struct af_job *job, uint32_t group) {
+        const struct af_kernel_out *out = &job->kernels[group];
+        const struct af_kernel *k = out->kernel;
+        struct af_bundle_step s = {.kind = AF_STEP_KERNEL, .kernel = out->entry, .n_args = k->n_args, .node = AF_NONE};
+        s.first_arg = af_bundle_builder_count(&job->builder, AF_SECTION_ARGS);
+        for (uint32_t i = 0; i < k->n_args; i++) {
+                const struct af_karg *a = &k->args[i];
+                struct af_bundle_arg arg = {.range_begin = a->range_begin, .range_end = a->range_end};
+                arg.access = a->kind == AF_KARG_INPUT    ? AF_ACCESS_READ
+                             : a->kind == AF_KARG_OUTPUT ? AF_ACCESS_WRITE
+                                                         : AF_ACCESS_READ | AF_ACCESS_WRITE;
+                arg.buffer = a->kind == AF_KARG_WORKSPACE ? out->workspace_buffer : job->places[a->value].buffer;
+                af_bundle_add(&job->builder, AF_SECTION_ARGS, &arg);
+        }
+        af_bundle_add(&job->builder, AF_SECTION_STEPS, &s);
+}
+
+static void add_framework_step(struct af_job *job, uint32_t node) {
+        const struct af_node *n = &job->graph.nodes[node];
+        struct af_bundle_step s = {.kind = AF_STEP_FRAMEWORK, .kernel = AF_NONE, .node = node, .n_inputs = n->n_in, .n_outputs = n->n_out, .op = n->op};
+        s.reason = af_bundle_add_str(&job->builder, job->fusion.fallback[node]);
+        s.first_value = af_bundle_builder_count(&job->builder, AF_SECTION_FALLBACK_VALUES);
+        for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
+                uint32_t t = add_tensor(job, i < n->n_in ? n->in[i] : n->out[i - n->n_in]);
+                af_bundle_add(&job->builder, AF_SECTION_FALLBACK_VALUES, &t);
+        }
+        af_bundle_add(&job->builder, AF_SECTION_STEPS, &s);
+        af_buf_printf(&job->fallbacks, "%u %s\n", node, job->fusion.fallback[node]);
+}
+
+static uint32_t original(const struct af_job *job, uint32_t node) {
+        return node < job->n_original_nodes ? node : AF_NONE;
+}
+
+static void add_decisions(struct af_job *job) {
+        for (uint32_t i = 0; i < job->fusion.n_decisions; i++) {
+                const struct af_decision *d = &job->fusion.decisions[i];
+                struct af_bundle_decision e = {.kind = d->kind, .node_a = original(job, d->consumer), .group = AF_NONE, .bytes_saved = d->bytes_saved};
+                e.node_b = d->producer == AF_NONE ? AF_NONE : original(job, d->producer);
+                e.rule = af_bundle_add_str(&job->builder, d->rule ? d->rule->name : "");
+                e.reason = af_bundle_add_str(&job->builder, d->reason ? d->reason : "");
+                if (d->kind == AF_DECISION_MERGED)
+                        e.group = job->unit_of_node[d->consumer];
+                af_bundle_add(&job->builder, AF_SECTION_DECISIONS, &e);
+        }
+}
+
+int af_pass_assemble(struct af_job *job) {
+        add_interface(job);
+        uint32_t n_entries = 0;
+        for (uint32_t i = 0; i < job->fusion.n_groups; i++)
+                if (job->kernels[i].entry == n_entries) {
+                        add_kernel_entry(job, &job->kernels[i]);
+                        n_entries++;
+                }
+        for (uint32_t u = 0; u < job->n_units; u++) {
+                if (job->units[u].group != AF_NONE)
+                        add_kernel_step(job, job->units[u].group);
+                else
+                        add_framework_step(job, job->units[u].node);
+        }
+        add_decisions(job);
+        return af_buf_error(&job->fallbacks); /* the builder's own errors surface in af_bundle_finish */
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* emit: loop tree -> source, kernel key and symbol; groups with equal sources share one kernel. */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/driver/job.h"
+
+static int emit(struct af_job *job, struct af_kernel_out *k, struct af_buf *text, struct af_buf *symbol) {
+        af_buf_clear(text);
+        af_buf_clear(symbol);
+        int r = af_codegen_emit(k->kernel, &job->env->templates, text, job->diags);
+        if (r)
+                return r < 0 ? r : AF_DRIVER_E_COMPILE;
+        af_key_kernel(text->data, text->size, &job->env->toolchain.closure_digest, job->env->toolchain.flags, &k->key);
+        af_codegen_symbol(k->kernel, &k->key, symbol);
+        if (af_buf_error(text) || af_buf_error(symbol))
+                return -ENOMEM;
+        k->symbol = af_arena_memdup(job->arena, symbol->data, symbol->size);
+        if (!k->symbol)
+                return -ENOMEM;
+        af_buf_clear(symbol);
+        af_codegen_instantiate(text->data, text->size, k->symbol, symbol);
+        if (af_buf_error(symbol))
+                return -ENOMEM;
+        k->source = af_arena_memdup(job->arena, symbol->data, symbol->size);
+        k->source_size = (uint32_t)symbol->size;
+        return k->source ? 0 : -ENOMEM;
+}
+
+/* Open-addressed index over keys, so that 10^4 kernels stay linear. */
+static uint32_t find_or_add(const struct af_job *job, uint32_t *table, uint32_t mask, uint32_t group, uint32_t *n_entries) {
+        const struct af_digest *key = &job->kernels[group].key;
+        uint32_t h;
+        memcpy(&h, key->bytes, sizeof(h));
+        for (uint32_t at = h & mask;; at = (at + 1) & mask) {
+                if (table[at] == AF_NONE) {
+                        table[at] = group;
+                        return (*n_entries)++;
+                }
+                if (af_digest_equal(&job->kernels[table[at]].key, key))
+                        return job->kernels[table[at]].entry;
+        }
+}
+
+int af_pass_emit(struct af_job *job) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
+        AF_CLEANUP(af_buf_deinit) struct af_buf symbol = AF_BUF_INIT;
+        uint32_t n = job->fusion.n_groups, size = 16, n_entries = 0;
+        while (size < 2 * n)
+                size *= 2;
+        uint32_t *table = af_arena_calloc(job->arena, size, sizeof(*table));
+        if (!table)
+                return -ENOMEM;
+        memset(table, 0xff, size * sizeof(*table));
+        for (uint32_t i = 0; i < n; i++) {
+                int r = emit(job, &job->kernels[i], &text, &symbol);
+                if (r)
+                        return r;
+                job->kernels[i].entry = find_or_add(job, table, size - 1, i, &n_entries);
+                job->kernels[i].workspace_buffer = AF_NONE;
+        }
+        return 0;
+}

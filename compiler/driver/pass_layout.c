@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layout: which buffer each value stands in, and where the temporaries lie in their arena. Two temporaries overlap only where the first's
+ * last reader runs before the second's writer.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/driver/job.h"
+
+#define TEMP_ALIGN 512u
+
+void af_job_dense_strides(const int64_t *dims, uint32_t rank, int64_t *ret_strides) {
+        int64_t s = 1;
+        for (uint32_t i = rank; i-- > 0;) {
+                ret_strides[i] = s;
+                s *= dims[i] > 1 ? dims[i] : 1;
+        }
+}
+
+const int64_t *af_job_dims(struct af_job *job, uint32_t value) {
+        int64_t *dims = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*dims));
+        return dims && af_value_static_dims(&job->graph, value, dims) ? dims : NULL;
+}
+
+/* Elements from the first to one past the last of a strided tensor; 0 where empty or symbolic. */
+static int64_t extent(const int64_t *dims, const int64_t *strides, uint32_t rank) {
+        int64_t last = 0;
+        for (uint32_t i = 0; dims && i < rank; i++) {
+                if (dims[i] == 0)
+                        return 0;
+                last += (dims[i] - 1) * strides[i];
+        }
+        return dims ? last + 1 : 0;
+}
+
+static int add_buffer(struct af_job *job, struct af_bundle_buffer b, uint32_t *ret_id) {
+        int r = af_arena_grow(job->arena, &job->buffers, &job->cap_buffers, job->n_buffers + 1, sizeof(b));
+        if (r)
+                return r;
+        b.bytes_expr = AF_NONE;
+        job->buffers[job->n_buffers] = b;
+        *ret_id = job->n_buffers++;
+        return 0;
+}
+
+/* Gives value v the memory b; its strides are the value's own. */
+static int place(struct af_job *job, uint32_t v, struct af_bundle_buffer b, int64_t offset) {
+        const struct af_value *value = &job->graph.values[v];
+        int64_t *strides = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*strides));
+        const int64_t *dims = af_job_dims(job, v);
+        if (!strides)
+                return -ENOMEM;
+        if (dims && af_value_static_strides(&job->graph, v, strides))
+                b.bytes = (uint64_t)(extent(dims, strides, value->rank) + (extent(dims, strides, value->rank) ? offset : 0)) *
+                          af_dtype_size(value->dtype);
+        job->places[v].strides = strides;
+        job->places[v].offset = offset;
+        return add_buffer(job, b, &job->places[v].buffer);
+}
+
+/* A view shares its source's buffer. Unit axes may come and go; a reshape needs a dense source (the outputs pass saw to it). */
+static int place_view(struct af_job *job, uint32_t node) {
+        const struct af_node *n = &job->graph.nodes[node];
+        const struct af_place *src = &job->places[n->in[0]];
+        struct af_place *dst = &job->places[n->out[0]];
+        const int64_t *dims = af_job_dims(job, n->out[0]), *src_dims = af_job_dims(job, n->in[0]);
+        int64_t *strides = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*strides));
+        if (!strides)
+                return -ENOMEM;
+        *dst = *src;
+        dst->strides = strides;
+        if (!dims || !src_dims)
+                return 0;
+        uint32_t rank = job->graph.values[n->out[0]].rank, src_rank = job->graph.values[n->in[0]].rank, s = 0;
+        af_job_dense_strides(dims, rank, strides);
+        if (n->op == AF_OP_RESHAPE)
+                return 0;
+        for (uint32_t i = 0; i < rank; i++) { /* squeeze, unsqueeze: the other axes keep their order and strides */
+                if (dims[i] == 1)
+                        continue;
+                while (s < src_rank && src_dims[s] == 1)
+                        s++;
+                strides[i] = s < src_rank ? src->strides[s++] : 1;
+        }
+        return 0;
+}
+
+/* The value whose memory v shares through alias views. */
+static uint32_t root_of(const struct af_job *job, uint32_t v) {
+        const struct af_graph *g = &job->graph;
+        while (g->values[v].kind == AF_VALUE_NODE && job->unit_of_node[g->values[v].index] == AF_NONE)
+                v = g->nodes[g->values[v].index].in[0];
+        return v;
+}
+
+static int place_sources(struct af_job *job) {
+        const struct af_graph *g = &job->graph;
+        for (uint32_t i = 0; i < g->n_inputs; i++) {
+                int64_t offset = 0;
+                af_expr_is_const(&g->exprs, g->inputs[i].offset, &offset);
+                int r = place(job, g->inputs[i].value, (struct af_bundle_buffer){.kind = AF_BUFFER_INPUT, .slot = i}, offset);
+                if (r)
+                        return r;
+        }
+        for (uint32_t i = 0; i < g->n_constants; i++) {
+                struct af_bundle_buffer b = {.kind = AF_BUFFER_CONST};
+                b.data = af_bundle_add_blob(&job->builder, g->constants[i].bytes, g->constants[i].n_bytes, 64);
+                int r = place(job, g->constants[i].value, b, 0);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+/* Outputs name their memory: the first output that shows a value gives it its slot. */
+static int place_outputs(struct af_job *job) {
+        const struct af_graph *g = &job->graph;
+        for (uint32_t i = 0; i < g->n_outputs; i++) {
+                uint32_t v = root_of(job, g->outputs[i].value);
+                if (job->places[v].buffer != AF_NONE)
+                        continue;
+                int r = place(job, v, (struct af_bundle_buffer){.kind = AF_BUFFER_OUTPUT, .slot = i}, 0);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+struct life {
+        uint32_t buffer, first, last; /* units */
+};
+struct lives {
+        struct life *items;
+        uint32_t n, cap;
+};
+
+/* A temporary for each value that is stored and has no memory yet. */
+static int place_temps(struct af_job *job, uint32_t *last_use, struct lives *lives) {
+        const struct af_graph *g = &job->graph;
+        for (uint32_t u = 0; u < job->n_units; u++) {
+                const struct af_unit *unit = &job->units[u];
+                const uint32_t *values = unit->group != AF_NONE ? job->fusion.groups[unit->group].outputs : g->nodes[unit->node].out;
+                uint32_t n = unit->group != AF_NONE ? job->fusion.groups[unit->group].n_outputs : g->nodes[unit->node].n_out;
+                for (uint32_t i = 0; i < n; i++) {
+                        uint32_t v = values[i];
+                        if (job->places[v].buffer != AF_NONE)
+                                continue;
+                        int r = place(job, v, (struct af_bundle_buffer){.kind = AF_BUFFER_TEMP}, 0);
+                        if (!r)
+                                r = af_arena_grow(job->arena, &lives->items, &lives->cap, lives->n + 1, sizeof(*lives->items));
+                        if (r)
+                                return r;
+                        lives->items[lives->n++] = (struct life){job->places[v].buffer, u, AF_MAX(last_use[v], u)};
+                }
+                if (unit->group == AF_NONE || !job->kernels[unit->group].kernel->workspace_bytes)
+                        continue;
+                struct af_kernel_out *k = &job->kernels[unit->group];
+                int r = add_buffer(job, (struct af_bundle_buffer){.kind = AF_BUFFER_TEMP, .bytes = k->kernel->workspace_bytes}, &k->workspace_buffer);
+                if (!r)
+                        r = af_arena_grow(job->arena, &lives->items, &lives->cap, lives->n + 1, sizeof(*lives->items));
+                if (r)
+                        return r;
+                lives->items[lives->n++] = (struct life){k->workspace_buffer, u, u};
+        }
+        return 0;
+}
+
+/* Last unit that reads each root value. */
+static void find_last_uses(const struct af_job *job, uint32_t *last_use) {
+        const struct af_graph *g = &job->graph;
+        for (uint32_t n = 0; n < g->n_nodes; n++) {
+                uint32_t u = job->unit_of_node[n];
+                for (uint32_t i = 0; u != AF_NONE && i < g->nodes[n].n_in; i++) {
+                        uint32_t v = root_of(job, g->nodes[n].in[i]);
+                        last_use[v] = AF_MAX(last_use[v], u);
+                }
+        }
+}
+
+struct gap {
+        uint64_t offset, bytes;
+};
+
+/* First fit in a sorted list of free gaps; the end of the arena grows. */
+static uint64_t take_gap(struct gap *gaps, uint32_t *n, uint64_t bytes, uint64_t *end) {
+        for (uint32_t i = 0; i < *n; i++) {
+                if (gaps[i].bytes < bytes)
+                        continue;
+                uint64_t at = gaps[i].offset;
+                gaps[i].offset += bytes;
+                gaps[i].bytes -= bytes;
+                if (!gaps[i].bytes)
+                        memmove(&gaps[i], &gaps[i + 1], (--*n - i) * sizeof(*gaps));
+                return at;
+        }
+        if (*n && gaps[*n - 1].offset + gaps[*n - 1].bytes == *end) {
+                uint64_t at = gaps[--*n].offset;
+                *end = at + bytes;
+                return at;
+        }
+        *end += bytes;
+        return *end - bytes;
+}
+static void give_gap(struct gap *gaps, uint32_t *n, uint64_t offset, uint64_t bytes) {
+        uint32_t i = *n;
+        while (i > 0 && gaps[i - 1].offset > offset)
+                i--;
+        bool left = i > 0 && gaps[i - 1].offset + gaps[i - 1].bytes == offset;
+        bool right = i < *n && offset + bytes == gaps[i].offset;
+        if (left && right) {
+                gaps[i - 1].bytes += bytes + gaps[i].bytes;
+                memmove(&gaps[i], &gaps[i + 1], (--*n - i) * sizeof(*gaps));
+        } else if (left) {
+                gaps[i - 1].bytes += bytes;
+        } else if (right) {
+                gaps[i].offset = offset;
+                gaps[i].bytes += bytes;
+        } else {
+                memmove(&gaps[i + 1], &gaps[i], (*n - i) * sizeof(*gaps));
+                gaps[i] = (struct gap){offset, bytes};
+                ++*n;
+        }
+}
+
+/* Linear scan over the steps: lives are in order of their first step already. */
+static int pack_temps(struct af_job *job, const struct lives *lives) {
+        struct gap *gaps = af_arena_calloc(job->arena, lives->n + 1, sizeof(*gaps));
+        uint32_t *first = af_arena_calloc(job->arena, job->n_units + 2, sizeof(*first));
+        uint32_t *ending = af_arena_calloc(job->arena, lives->n, sizeof(*ending));
+        uint32_t n_gaps = 0, next = 0;
+        uint64_t end = 0;
+        if (!gaps || !first || !ending)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < lives->n; i++)
+                first[lives->items[i].last + 1]++;
+        for (uint32_t u = 0; u < job->n_units; u++)
+                first[u + 1] += first[u];
+        for (uint32_t i = lives->n; i-- > 0;)
+                ending[--first[lives->items[i].last + 1]] = i;
+        /* first[u + 1] is now where the lives that end with unit u start */
+        for (uint32_t u = 0, e = 0; u < job->n_units; u++) {
+                for (; next < lives->n && lives->items[next].first == u; next++) {
+                        struct af_bundle_buffer *b = &job->buffers[lives->items[next].buffer];
+                        b->bytes = AF_ALIGN_UP(b->bytes, TEMP_ALIGN);
+                        if (b->bytes)
+                                b->offset = take_gap(gaps, &n_gaps, b->bytes, &end);
+                }
+                for (; e < lives->n && lives->items[ending[e]].last == u; e++) {
+                        const struct af_bundle_buffer *b = &job->buffers[lives->items[ending[e]].buffer];
+                        if (b->bytes)
+                                give_gap(gaps, &n_gaps, b->offset, b->bytes);
+                }
+        }
+        return 0;
+}
+
+int af_pass_layout(struct af_job *job) {
+        const struct af_graph *g = &job->graph;
+        struct lives lives = {0};
+        uint32_t *last_use = af_arena_calloc(job->arena, g->n_values, sizeof(*last_use));
+        job->places = af_arena_calloc(job->arena, g->n_values, sizeof(*job->places));
+        if (!job->places || !last_use)
+                return -ENOMEM;
+        for (uint32_t v = 0; v < g->n_values; v++)
+                job->places[v].buffer = AF_NONE;
+        find_last_uses(job, last_use);
+        int r = place_sources(job);
+        if (!r)
+                r = place_outputs(job);
+        if (!r)
+                r = place_temps(job, last_use, &lives);
+        if (!r)
+                r = pack_temps(job, &lives);
+        for (uint32_t n = 0; !r && n < g->n_nodes; n++)
+                if (job->unit_of_node[n] == AF_NONE)
+                        r = place_view(job, n);
+        return r;
+}
