@@ -11,7 +11,7 @@
 #include "compiler/driver/job.h"
 #include "compiler/graph/canon.h"
 
-#define JOB_ARENA_MAX ((size_t)4 << 30)
+#define JOB_ARENA_MAX      ((size_t)4 << 30)
 #define COMPILE_TIMEOUT_MS 600000u
 
 static void dump_graph(struct af_job *job, struct af_buf *buf) {
@@ -113,8 +113,13 @@ int af_driver_plan(const struct af_env *env, const void *canon, size_t n, const 
         static const struct af_driver_opts defaults;
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
         af_arena_init(&arena, JOB_ARENA_MAX);
-        struct af_job job = {.arena = &arena, .env = env, .opts = opts ? opts : &defaults, .diags = diags, .soc = env->soc,
-                             .canon = canon, .n_canon = n};
+        struct af_job job = {.arena = &arena,
+                             .env = env,
+                             .opts = opts ? opts : &defaults,
+                             .diags = diags,
+                             .soc = env->soc,
+                             .canon = canon,
+                             .n_canon = n};
         if (job.opts->max_cores && job.opts->max_cores < job.soc.vector_cores)
                 job.soc.vector_cores = job.opts->max_cores;
         if (job.opts->max_tile_bytes && job.opts->max_tile_bytes < job.soc.ub_bytes)

@@ -15,15 +15,18 @@ enum { AF_DRIVER_E_INVALID = 1 /* the fragment; diagnostics */, AF_DRIVER_E_NOT_
  * Canonical bytes -> plan bytes (proto/bundle.h). dump (may be NULL) is called after each pass with its name and text.
  */
 struct af_driver_opts {
-        bool keep_sources;  /* sources go into the bundle too */
-        bool no_fuse;       /* every node its own group: the unfused comparison */
-        uint32_t max_cores; /* 0: the SoC's; tests vary it */
+        bool keep_sources;       /* sources go into the bundle too */
+        bool no_fuse;            /* every node its own group: the unfused comparison */
+        uint32_t max_cores;      /* 0: the SoC's; tests vary it */
         uint32_t max_tile_bytes; /* 0: UB; tests vary it */
         void (*dump)(void *userdata, const char *pass, const char *text);
         void *userdata;
 };
-int af_driver_plan(const struct af_env *env, const void *canon, size_t n, const struct af_driver_opts *opts, struct af_buf *ret_plan, struct af_diags *diags) AF_WARN_UNUSED;
+int af_driver_plan(const struct af_env *env, const void *canon, size_t n, const struct af_driver_opts *opts, struct af_buf *ret_plan,
+                   struct af_diags *diags) AF_WARN_UNUSED;
 /* JSON text -> canonical bytes and slot map. */
-int af_driver_canonicalise(const char *text, size_t n, struct af_buf *ret_canon, struct af_slot_map *ret_map, struct af_diags *diags) AF_WARN_UNUSED;
+int af_driver_canonicalise(const char *text, size_t n, struct af_buf *ret_canon, struct af_slot_map *ret_map,
+                           struct af_diags *diags) AF_WARN_UNUSED;
 /* Canonical bytes -> full bundle with binaries, compiled in this process, one after another. */
-int af_driver_compile(const struct af_env *env, const void *canon, size_t n, const struct af_driver_opts *opts, struct af_buf *ret_bundle, struct af_buf *err, struct af_diags *diags) AF_WARN_UNUSED;
+int af_driver_compile(const struct af_env *env, const void *canon, size_t n, const struct af_driver_opts *opts, struct af_buf *ret_bundle,
+                      struct af_buf *err, struct af_diags *diags) AF_WARN_UNUSED;

@@ -173,7 +173,10 @@ int af_env_load(struct af_env *env, struct af_arena *arena, const struct af_env_
         if (!r)
                 r = load_rules(env, config, dir, diags);
         if (!r)
-                r = load_toolchain(env, config, toolchain ? toolchain : config->default_toolchain ? config->default_toolchain : "host",
+                r = load_toolchain(env, config,
+                                   toolchain                   ? toolchain
+                                   : config->default_toolchain ? config->default_toolchain
+                                                               : "host",
                                    twin, diags);
         if (r)
                 return r;

@@ -10,10 +10,10 @@
 #include "compiler/toolchain/toolchain.h"
 
 struct af_env_config {
-        const char *rules_dir; /* has fusion/, soc/, templates/; NULL: installed or source tree's */
-        const char *const *extra_rules; /* further fusion rule files or directories; NULL-terminated; may be NULL */
-        const char *default_soc;       /* NULL: "Ascend910B2" */
-        const char *default_toolchain; /* NULL: "host" */
+        const char *rules_dir;                        /* has fusion/, soc/, templates/; NULL: installed or source tree's */
+        const char *const *extra_rules;               /* further fusion rule files or directories; NULL-terminated; may be NULL */
+        const char *default_soc;                      /* NULL: "Ascend910B2" */
+        const char *default_toolchain;                /* NULL: "host" */
         const struct af_toolchain_config *toolchains; /* by id; "host" exists always */
         uint32_t n_toolchains;
         const char *salt;
@@ -29,8 +29,10 @@ struct af_env {
 };
 enum { AF_ENV_E_INVALID = 1 /* diagnostics: rules, templates, SoC */, AF_ENV_E_TOOLCHAIN = 2, AF_ENV_E_SOC = 3 /* unknown SoC */ };
 /* Loads a snapshot for (soc, toolchain, twin); NULL: the defaults. */
-int af_env_load(struct af_env *env, struct af_arena *arena, const struct af_env_config *config, const char *soc, const char *toolchain, enum af_twin twin, struct af_diags *diags) AF_WARN_UNUSED;
+int af_env_load(struct af_env *env, struct af_arena *arena, const struct af_env_config *config, const char *soc, const char *toolchain,
+                enum af_twin twin, struct af_diags *diags) AF_WARN_UNUSED;
 /* rules/soc/<name>.yaml. */
 int af_soc_load(const char *dir, const char *name, struct af_soc *ret_soc, struct af_diags *diags) AF_WARN_UNUSED;
-/* The directory with rules/ and twin/: $AUTOFUSE_DATA_DIR, the build's source tree where it exists, else the installed one. Static or getenv memory. */
+/* The directory with rules/ and twin/: $AUTOFUSE_DATA_DIR, the build's source tree where it exists, else the installed one. Static or
+ * getenv memory. */
 const char *af_data_dir(void);

@@ -6,7 +6,7 @@
 
 /* Where a value is in memory when the plan runs. */
 struct af_place {
-        uint32_t buffer; /* into job->buffers, or AF_NONE: never in memory (inside a kernel, scalar constant) */
+        uint32_t buffer;        /* into job->buffers, or AF_NONE: never in memory (inside a kernel, scalar constant) */
         const int64_t *strides; /* elements */
         int64_t offset;         /* elements */
 };
@@ -21,7 +21,7 @@ struct af_kernel_out { /* per group */
         const uint8_t *source; /* instantiated */
         uint32_t source_size;
         const char *symbol;
-        uint32_t entry; /* id in the bundle's kernel table: equal keys share one */
+        uint32_t entry;            /* id in the bundle's kernel table: equal keys share one */
         uint32_t workspace_buffer; /* or AF_NONE */
 };
 struct af_job {
@@ -33,10 +33,10 @@ struct af_job {
         const void *canon;
         size_t n_canon;
         struct af_graph graph;
-        uint32_t n_original_nodes; /* nodes beyond these are copies that the outputs pass added */
+        uint32_t *canonical; /* per node: its canonical number, or AF_NONE for a copy that the outputs pass added */
         struct af_fusion fusion;
-        const char **unfit; /* per node: NULL, or why no kernel can be made even of it alone */
-        bool *solo;         /* per node: groups with it failed to schedule; keep it alone */
+        const char **unfit;            /* per node: NULL, or why no kernel can be made even of it alone */
+        bool *solo;                    /* per node: groups with it failed to schedule; keep it alone */
         struct af_kernel_out *kernels; /* per group */
         struct af_unit *units;
         uint32_t n_units;

@@ -22,7 +22,8 @@ static uint32_t add_tensor(struct af_job *job, uint32_t v) {
 static void add_interface(struct af_job *job) {
         const struct af_graph *g = &job->graph;
         for (uint32_t i = 0; i < g->n_inputs; i++) {
-                struct af_bundle_input in = {.tensor = add_tensor(job, g->inputs[i].value), .align = g->inputs[i].align, .flags = g->inputs[i].host};
+                struct af_bundle_input in = {
+                        .tensor = add_tensor(job, g->inputs[i].value), .align = g->inputs[i].align, .flags = g->inputs[i].host};
                 af_bundle_add(&job->builder, AF_SECTION_INPUTS, &in);
         }
         for (uint32_t i = 0; i < g->n_outputs; i++) {
@@ -76,7 +77,12 @@ static void add_kernel_step(struct af_job *job, uint32_t group) {
 
 static void add_framework_step(struct af_job *job, uint32_t node) {
         const struct af_node *n = &job->graph.nodes[node];
-        struct af_bundle_step s = {.kind = AF_STEP_FRAMEWORK, .kernel = AF_NONE, .node = node, .n_inputs = n->n_in, .n_outputs = n->n_out, .op = n->op};
+        struct af_bundle_step s = {.kind = AF_STEP_FRAMEWORK,
+                                   .kernel = AF_NONE,
+                                   .node = job->canonical[node],
+                                   .n_inputs = n->n_in,
+                                   .n_outputs = n->n_out,
+                                   .op = n->op};
         s.reason = af_bundle_add_str(&job->builder, job->fusion.fallback[node]);
         s.first_value = af_bundle_builder_count(&job->builder, AF_SECTION_FALLBACK_VALUES);
         for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
@@ -84,18 +90,15 @@ static void add_framework_step(struct af_job *job, uint32_t node) {
                 af_bundle_add(&job->builder, AF_SECTION_FALLBACK_VALUES, &t);
         }
         af_bundle_add(&job->builder, AF_SECTION_STEPS, &s);
-        af_buf_printf(&job->fallbacks, "%u %s\n", node, job->fusion.fallback[node]);
-}
-
-static uint32_t original(const struct af_job *job, uint32_t node) {
-        return node < job->n_original_nodes ? node : AF_NONE;
+        af_buf_printf(&job->fallbacks, "%u %s\n", job->canonical[node], job->fusion.fallback[node]);
 }
 
 static void add_decisions(struct af_job *job) {
         for (uint32_t i = 0; i < job->fusion.n_decisions; i++) {
                 const struct af_decision *d = &job->fusion.decisions[i];
-                struct af_bundle_decision e = {.kind = d->kind, .node_a = original(job, d->consumer), .group = AF_NONE, .bytes_saved = d->bytes_saved};
-                e.node_b = d->producer == AF_NONE ? AF_NONE : original(job, d->producer);
+                struct af_bundle_decision e = {
+                        .kind = d->kind, .node_a = job->canonical[d->consumer], .group = AF_NONE, .bytes_saved = d->bytes_saved};
+                e.node_b = d->producer == AF_NONE ? AF_NONE : job->canonical[d->producer];
                 e.rule = af_bundle_add_str(&job->builder, d->rule ? d->rule->name : "");
                 e.reason = af_bundle_add_str(&job->builder, d->reason ? d->reason : "");
                 if (d->kind == AF_DECISION_MERGED)

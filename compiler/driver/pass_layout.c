@@ -156,7 +156,8 @@ static int place_temps(struct af_job *job, uint32_t *last_use, struct lives *liv
                 if (unit->group == AF_NONE || !job->kernels[unit->group].kernel->workspace_bytes)
                         continue;
                 struct af_kernel_out *k = &job->kernels[unit->group];
-                int r = add_buffer(job, (struct af_bundle_buffer){.kind = AF_BUFFER_TEMP, .bytes = k->kernel->workspace_bytes}, &k->workspace_buffer);
+                int r = add_buffer(job, (struct af_bundle_buffer){.kind = AF_BUFFER_TEMP, .bytes = k->kernel->workspace_bytes},
+                                   &k->workspace_buffer);
                 if (!r)
                         r = af_arena_grow(job->arena, &lives->items, &lives->cap, lives->n + 1, sizeof(*lives->items));
                 if (r)

@@ -9,7 +9,7 @@
 #include "compiler/driver/job.h"
 
 struct order {
-        uint32_t *n_wait;       /* per unit: unmet dependencies */
+        uint32_t *n_wait;        /* per unit: unmet dependencies */
         uint32_t *first, *edges; /* CSR: units that wait for this one */
         uint32_t *heap, n_heap;
 };
@@ -50,7 +50,8 @@ static uint32_t maker(const struct af_job *job, uint32_t v, const uint32_t *thro
 }
 
 /* Calls visit for each dependency edge (from, to). */
-static void each_edge(const struct af_job *job, const uint32_t *through, void (*visit)(struct order *, uint32_t, uint32_t), struct order *o) {
+static void each_edge(const struct af_job *job, const uint32_t *through, void (*visit)(struct order *, uint32_t, uint32_t),
+                      struct order *o) {
         const struct af_graph *g = &job->graph;
         uint32_t last_effect = AF_NONE;
         for (uint32_t n = 0; n < g->n_nodes; n++) {

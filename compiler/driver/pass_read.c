@@ -21,7 +21,6 @@ int af_pass_read(struct af_job *job) {
                 af_diag_error(job->diags, "canonical form", "the bytes are a graph but not its canonical form");
                 return AF_DRIVER_E_NOT_CANONICAL;
         }
-        job->n_original_nodes = job->graph.n_nodes;
         return 0;
 }
 
@@ -36,8 +35,7 @@ static bool output_fits(struct af_graph *g, const struct af_graph_output *o) {
                 return true;
         if (v->strides)
                 return same_strides(g, v->strides, o->strides, v->rank);
-        if (v->kind == AF_VALUE_NODE && af_op_info(g->nodes[v->index].op)->cls != AF_CLASS_VIEW &&
-            g->nodes[v->index].op != AF_OP_OPAQUE) {
+        if (v->kind == AF_VALUE_NODE && af_op_info(g->nodes[v->index].op)->cls != AF_CLASS_VIEW && g->nodes[v->index].op != AF_OP_OPAQUE) {
                 v->strides = o->strides;
                 return true;
         }
@@ -60,18 +58,93 @@ static int add_copy(struct af_graph *g, uint32_t value, const uint32_t *strides,
         *shape = (struct af_attr){.key = AF_ATTR_SHAPE, .dims = v->dims, .n = v->rank};
         *in = value;
         *out = g->n_values;
-        g->values[g->n_values++] = (struct af_value){.kind = AF_VALUE_NODE, .dtype = v->dtype, .rank = v->rank, .dims = v->dims,
-                                                     .strides = strides, .index = g->n_nodes};
+        g->values[g->n_values++] = (struct af_value){
+                .kind = AF_VALUE_NODE, .dtype = v->dtype, .rank = v->rank, .dims = v->dims, .strides = strides, .index = g->n_nodes};
         g->nodes[g->n_nodes++] =
                 (struct af_node){.op = AF_OP_BROADCAST, .in = in, .n_in = 1, .out = out, .n_out = 1, .attrs = shape, .n_attrs = 1};
         *ret_value = *out;
         return 0;
 }
 
+/* Whether a value stands in memory in row-major order without gaps, so that a reshape of it is an alias. */
+static bool is_dense(const struct af_graph *g, uint32_t value) {
+        const struct af_value *v = &g->values[value];
+        int64_t dims[AF_LIMIT_RANK], strides[AF_LIMIT_RANK], dense[AF_LIMIT_RANK];
+        if (!v->strides)
+                return true;
+        if (!af_value_static_dims(g, value, dims) || !af_value_static_strides(g, value, strides))
+                return false;
+        af_job_dense_strides(dims, v->rank, dense);
+        for (uint32_t i = 0; i < v->rank; i++)
+                if (dims[i] == 0)
+                        return true;
+        for (uint32_t i = 0; i < v->rank; i++)
+                if (dims[i] > 1 && strides[i] != dense[i])
+                        return false;
+        return true;
+}
+
+/* The value behind squeezes and unsqueezes, which keep whatever strides there are. */
+static uint32_t behind_unit_views(const struct af_graph *g, uint32_t value) {
+        while (g->values[value].kind == AF_VALUE_NODE) {
+                const struct af_node *n = &g->nodes[g->values[value].index];
+                if (n->op != AF_OP_SQUEEZE && n->op != AF_OP_UNSQUEEZE)
+                        break;
+                value = n->in[0];
+        }
+        return value;
+}
+
+/* A reshape of a value with gaps or permuted axes is no alias: it reads a dense copy instead, put right before it. */
+static int copy_before_reshapes(struct af_job *job, uint32_t n_old) {
+        struct af_graph *g = &job->graph;
+        struct af_node *old = g->nodes;
+        uint32_t n_copies = g->n_nodes - n_old; /* of outputs: stay last */
+        struct af_node *copies = old + n_old;
+        uint32_t *place = af_arena_calloc(job->arena, g->n_nodes, sizeof(*place)); /* old number -> new */
+        bool *dense = af_arena_calloc(job->arena, n_old, sizeof(*dense));
+        struct af_node *nodes = af_arena_calloc(job->arena, 2 * (size_t)g->n_nodes, sizeof(*nodes));
+        job->canonical = af_arena_calloc(job->arena, 2 * (size_t)g->n_nodes, sizeof(uint32_t));
+        if (!place || !dense || !nodes || !job->canonical)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n_old; i++)
+                dense[i] = old[i].op != AF_OP_RESHAPE || is_dense(g, behind_unit_views(g, old[i].in[0]));
+        uint32_t n_values = g->n_values, n = 0;
+        for (uint32_t i = 0; i < n_old; i++) {
+                if (!dense[i]) {
+                        uint32_t *in = af_arena_calloc(job->arena, 1, sizeof(*in));
+                        if (!in)
+                                return -ENOMEM;
+                        g->nodes = nodes; /* add_copy appends to the new list */
+                        g->n_nodes = n;
+                        int r = add_copy(g, old[i].in[0], NULL, in);
+                        if (r)
+                                return r;
+                        job->canonical[n++] = AF_NONE;
+                        old[i].in = in;
+                }
+                place[i] = n;
+                job->canonical[n] = i;
+                nodes[n++] = old[i];
+        }
+        for (uint32_t i = 0; i < n_copies; i++) {
+                place[n_old + i] = n;
+                job->canonical[n] = AF_NONE;
+                nodes[n++] = copies[i];
+        }
+        for (uint32_t v = 0; v < n_values; v++) /* those added just now have their new number already */
+                if (g->values[v].kind == AF_VALUE_NODE)
+                        g->values[v].index = place[g->values[v].index];
+        g->nodes = nodes;
+        g->n_nodes = n;
+        return 0;
+}
+
 int af_pass_outputs(struct af_job *job) {
         struct af_graph *g = &job->graph;
-        struct af_value *values = af_arena_calloc(job->arena, g->n_values + g->n_outputs, sizeof(*values));
-        struct af_node *nodes = af_arena_calloc(job->arena, g->n_nodes + g->n_outputs, sizeof(*nodes));
+        uint32_t n_old = g->n_nodes;
+        struct af_value *values = af_arena_calloc(job->arena, (size_t)g->n_values + g->n_outputs + g->n_nodes, sizeof(*values));
+        struct af_node *nodes = af_arena_calloc(job->arena, (size_t)g->n_nodes + g->n_outputs, sizeof(*nodes));
         if (!values || !nodes)
                 return -ENOMEM;
         if (g->n_values)
@@ -88,5 +161,5 @@ int af_pass_outputs(struct af_job *job) {
                 if (r)
                         return r;
         }
-        return 0;
+        return copy_before_reshapes(job, n_old);
 }

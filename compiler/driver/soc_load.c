@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "base/yaml.h"
+#include "base/yaml_tree.h"
 #include "compiler/driver/env.h"
 
 enum field_kind { FIELD_TEXT, FIELD_U32, FIELD_DOUBLE, FIELD_BOOL, FIELD_DTYPES };
@@ -95,8 +95,8 @@ static bool read_field(const struct field *f, const struct af_yaml *y, struct af
 }
 
 static const char *expected(enum field_kind kind) {
-        static const char *const names[] = {"a word of moderate length", "a whole number above 0", "a number of at least 0", "true or false",
-                                            "a list of dtypes"};
+        static const char *const names[] = {"a word of moderate length", "a whole number above 0", "a number of at least 0",
+                                            "true or false", "a list of dtypes"};
         return names[kind];
 }
 
@@ -105,7 +105,7 @@ static void warn_unknown(const char *path, const struct af_yaml *root, struct af
                 bool known = false;
                 for (size_t j = 0; j < AF_ARRAY_SIZE(fields); j++)
                         known |= strcmp(fields[j].key, root->keys[i]) == 0;
-                char where[512];
+                char where[4200];
                 snprintf(where, sizeof(where), "%s:%u", path, root->items[i].line);
                 if (!known)
                         af_diag_warn(diags, where, "unknown key '%s'", root->keys[i]);
@@ -122,12 +122,13 @@ static int read_all(const char *path, const struct af_yaml *root, struct af_soc 
         for (size_t j = 0; j < AF_ARRAY_SIZE(fields); j++) {
                 const struct field *f = &fields[j];
                 const struct af_yaml *top = af_yaml_get(root, f->key), *y = f->sub ? af_yaml_get(top, f->sub) : top;
-                char where[512];
+                char where[4200];
                 snprintf(where, sizeof(where), "%s:%u", path, y ? y->line : top ? top->line : root->line);
                 if (!y)
                         af_diag_error(diags, where, "key '%s%s%s' is missing", f->key, f->sub ? "." : "", f->sub ? f->sub : "");
                 else if (!read_field(f, y, soc))
-                        af_diag_error(diags, where, "'%s%s%s' must be %s", f->key, f->sub ? "." : "", f->sub ? f->sub : "", expected(f->kind));
+                        af_diag_error(diags, where, "'%s%s%s' must be %s", f->key, f->sub ? "." : "", f->sub ? f->sub : "",
+                                      expected(f->kind));
                 else
                         continue;
                 bad = AF_ENV_E_INVALID;
@@ -138,8 +139,7 @@ static int read_all(const char *path, const struct af_yaml *root, struct af_soc 
 /* A SoC name becomes a file name: letters, digits, '_' and '-' only. */
 static bool name_is_plain(const char *name) {
         size_t n = strlen(name);
-        return n > 0 && n < 64 &&
-               strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
+        return n > 0 && n < 64 && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
 }
 
 int af_soc_load(const char *dir, const char *name, struct af_soc *ret_soc, struct af_diags *diags) {

@@ -22,10 +22,11 @@ struct af_yaml {
 enum { AF_YAML_E_SYNTAX = 1 };
 
 /*
- * Parses one document into arena. Refuses aliases, several documents, duplicate keys, keys that are not scalars and nesting beyond 16. file is
- * for messages (`file:line`). 0, -ENOMEM, AF_YAML_E_SYNTAX.
+ * Parses one document into arena. Refuses aliases, several documents, duplicate keys, keys that are not scalars and nesting beyond 16. file
+ * is for messages (`file:line`). 0, -ENOMEM, AF_YAML_E_SYNTAX.
  */
-int af_yaml_parse(struct af_arena *arena, const char *file, const char *text, size_t n, const struct af_yaml **ret_root, struct af_diags *diags) AF_WARN_UNUSED;
+int af_yaml_parse(struct af_arena *arena, const char *file, const char *text, size_t n, const struct af_yaml **ret_root,
+                  struct af_diags *diags) AF_WARN_UNUSED;
 /* Value of a key in a MAP, or NULL (also where map is NULL or no MAP). */
 const struct af_yaml *af_yaml_get(const struct af_yaml *map, const char *key);
 /* Typed reads; false where y is NULL or of another kind. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/yaml.h"
+#include "base/yaml_tree.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -18,7 +18,7 @@ struct parse {
 };
 
 static int refuse(struct parse *p, size_t line, const char *what) {
-        char where[512];
+        char where[4200];
         snprintf(where, sizeof(where), "%s:%zu", p->file, line);
         af_diag_error(p->diags, where, "%s", what);
         return AF_YAML_E_SYNTAX;
