@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# A front over meson: `make demo` and `make test` are all a newcomer needs.
+BUILD ?= build
+PREFIX ?= /usr/local
+ONLY ?=
+# Debian's own tools, whatever else stands before them in PATH.
+MESON := $(firstword $(wildcard /usr/bin/meson) meson)
+NINJA := $(firstword $(wildcard /usr/bin/ninja) ninja)
+PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
+
+.PHONY: all deps demo test test-long bench install format clean
+
+all: $(BUILD)/build.ninja
+	@$(NINJA) -C $(BUILD) $(if $(VERBOSE),,--quiet)
+
+deps:
+	@deploy/install-deps
+
+$(BUILD)/build.ninja: | deps
+	@$(MESON) setup $(BUILD) --prefix $(PREFIX) >$(BUILD).setup.log 2>&1 || { cat $(BUILD).setup.log; exit 1; }; rm -f $(BUILD).setup.log
+
+demo: deps all
+	@$(PYTHON) examples/demo.py --build $(BUILD)
+
+test: deps all
+	@$(PYTHON) tests/run --build $(BUILD) $(if $(ONLY),--only $(ONLY))
+
+test-long: deps all
+	@$(PYTHON) tests/run --build $(BUILD) --long $(if $(ONLY),--only $(ONLY))
+
+bench: deps all
+	@$(PYTHON) bench/run --build $(BUILD) --out $(BUILD)/bench.json $(if $(ONLY),--only $(ONLY))
+
+install: all
+	@$(MESON) install -C $(BUILD) --no-rebuild
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean:
+	rm -rf $(BUILD)
