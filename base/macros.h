@@ -4,6 +4,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+
+/* sys/socket.h numbers its address families with this name; ours is the larger of two. */
+#undef AF_MAX
 
 #define AF_WARN_UNUSED __attribute__((warn_unused_result))
 #define AF_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
