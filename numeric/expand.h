@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#include "numeric/mode.h"
 #include "numeric/op.h"
 
 enum af_prim {
@@ -19,9 +20,6 @@ enum af_prim {
 #undef AF_PRIM
         AF_N_PRIMS
 };
-enum af_round { AF_ROUND_NONE, AF_ROUND_RINT, AF_ROUND_FLOOR, AF_ROUND_CEIL, AF_ROUND_ROUND, AF_ROUND_TRUNC };
-enum af_cmp { AF_CMP_LT, AF_CMP_GT, AF_CMP_EQ, AF_CMP_LE, AF_CMP_GE, AF_CMP_NE };
-
 struct af_prim_info {
         const char *call; /* Ascend C name */
         uint8_t n_src;
@@ -32,7 +30,7 @@ const struct af_prim_info *af_prim_info(enum af_prim prim);
 /* One instruction. Value numbers: 0..n_operands-1 are the op's operands, n_operands + i is the result of instruction i. */
 struct af_prim_ins {
         uint8_t prim;  /* enum af_prim */
-        uint8_t dtype; /* compute dtype: of the sources (CAST: of the source; SELECT: of a and b; mask ops: MASK) */
+        uint8_t dtype; /* compute dtype: of the sources (CAST: of the source; SELECT: of a and b; mask ops: MASK; DUP: of the scalar) */
         uint8_t to;    /* dtype of the result (= dtype except CAST, CMP -> MASK, BITS) */
         uint8_t mode;  /* enum af_round or enum af_cmp */
         uint16_t src[3];

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "numeric/op.h"
+
+static const struct af_op_info infos[AF_N_OPS] = {
+#define AF_OP(ID, name_, cls_, min_, max_, drule, srule, acc, dtypes_, flags_)                                                             \
+        [AF_OP_##ID] = {                                                                                                                   \
+                .name = name_,                                                                                                             \
+                .cls = AF_CLASS_##cls_,                                                                                                    \
+                .min_inputs = min_,                                                                                                        \
+                .max_inputs = max_,                                                                                                        \
+                .dtype_rule = AF_DTYPES_##drule,                                                                                           \
+                .shape_rule = AF_SHAPE_##srule,                                                                                            \
+                .accumulate = AF_ACCUMULATE_##acc,                                                                                         \
+                .dtypes = dtypes_,                                                                                                         \
+                .flags = flags_,                                                                                                           \
+        },
+#include "numeric/ops.def"
+#undef AF_OP
+};
+
+const struct af_op_info *af_op_info(enum af_op op) {
+        return &infos[op];
+}
+
+enum af_op af_op_from_name(const char *name) {
+        for (unsigned i = 0; i < AF_N_OPS; i++)
+                if (!strcmp(infos[i].name, name))
+                        return (enum af_op)i;
+        return AF_OP_INVALID;
+}
+
+const char *af_op_class_name(enum af_op_class cls) {
+        switch (cls) {
+        case AF_CLASS_ELEMENTWISE:
+                return "elementwise";
+        case AF_CLASS_COMPARE:
+                return "compare";
+        case AF_CLASS_SELECT:
+                return "select";
+        case AF_CLASS_CAST:
+                return "cast";
+        case AF_CLASS_BROADCAST:
+                return "broadcast";
+        case AF_CLASS_REDUCE:
+                return "reduce";
+        case AF_CLASS_VIEW:
+                return "view";
+        case AF_CLASS_GATHER:
+                return "gather";
+        case AF_CLASS_OPAQUE:
+                return "opaque";
+        }
+        return "invalid";
+}
