@@ -32,11 +32,25 @@ struct af_bundle_header {
         uint32_t magic;
         uint16_t version, flags;
         uint64_t total_bytes;
-        struct af_check check; /* XXH3-128 of bytes 0..16, then of bytes 64 to the end */
+        struct af_check check; /* af_check_pieces over bytes 0..16, then 64 to the end */
         uint8_t zero[32];
 }; /* 64 bytes; at byte 64 follows a table of AF_N_SECTIONS entries: */
 struct af_bundle_section_entry {
         uint32_t offset, bytes, count, zero;
+};
+
+/*
+ * EXPRS: size expressions of dynamic bundles, operands before users (proto/expr.h's kinds). SYMBOLS: their symbols' ranges, canonical order.
+ * BLOB: count is its bytes. Sections 12.. are all zero.
+ */
+struct af_bundle_expr {
+        uint32_t kind; /* enum af_expr_kind */
+        uint32_t a, b; /* ids below this one's; AF_NONE for CONST and SYMBOL */
+        uint32_t zero;
+        int64_t value; /* CONST: the value; SYMBOL: id into SYMBOLS */
+};
+struct af_bundle_symbol {
+        int64_t min, max, multiple_of;
 };
 
 enum af_buffer_kind {
@@ -89,7 +103,7 @@ struct af_bundle_step {
 enum af_arg_access { AF_ACCESS_READ = 1, AF_ACCESS_WRITE = 2 };
 struct af_bundle_arg {
         uint32_t buffer;  /* pointer passed = base of this buffer + byte_offset */
-        uint32_t access;  /* AF_ACCESS_* */
+        uint32_t access;  /* AF_ACCESS_*; WRITE: never into CONST, into INPUT only where an output's alias_of is its slot */
         uint64_t byte_offset;
         uint64_t range_begin, range_end; /* bytes relative to the pointer that the kernel may touch */
 };
@@ -107,7 +121,7 @@ struct af_bundle_kernel {
         uint32_t workspace_zeroed;     /* 1: must be zero before each launch */
         uint32_t ub_bytes;
         uint32_t needs_sync_all;       /* 1: all blocks must be resident at once */
-        uint32_t n_pointer_args;
+        uint32_t n_pointer_args;       /* of the entry point, the workspace included: n_args of each step that launches it */
         uint32_t n_nodes;              /* canonical nodes fused */
         uint32_t zero;
         uint64_t hbm_bytes;            /* modelled: moved by DMA */
@@ -147,7 +161,8 @@ struct af_bundle {
 };
 enum { AF_BUNDLE_E_DAMAGED = 1, AF_BUNDLE_E_VERSION = 2 };
 /*
- * Checks size, digest, every table bound and id, and strings' zero bytes. data must stay and be 8-aligned. 0 or AF_BUNDLE_E_*; *ret_why (may be NULL)
+ * Checks size, digest, every table bound and id, strings' zero bytes, that each view and each argument's range lies inside its buffer (where its
+ * size is static), and that no kernel writes where it may not. data must stay and be 8-aligned. 0 or AF_BUNDLE_E_*; *ret_why (may be NULL)
  * gets static text.
  */
 int af_bundle_open(const void *data, size_t n, struct af_bundle *ret_bundle, const char **ret_why) AF_WARN_UNUSED;
@@ -157,7 +172,8 @@ const char *af_bundle_str(const struct af_bundle *b, struct af_blob_ref ref);
 const void *af_bundle_blob(const struct af_bundle *b, struct af_blob_ref ref);
 
 /*
- * Skeleton + binaries (one per KERNELS entry, in order) -> full bundle appended to out. 0, -ENOMEM, -EOVERFLOW, or AF_BUNDLE_E_*.
+ * Skeleton + binaries (one per KERNELS entry, in order, none empty) -> full bundle appended to out. 0, -ENOMEM, -EOVERFLOW, or
+ * AF_BUNDLE_E_DAMAGED: not a skeleton, or another number of binaries. out has undefined bytes added on failure.
  */
 int af_bundle_attach(const struct af_bundle *skeleton, const struct af_piece *binaries, uint32_t n, struct af_buf *out) AF_WARN_UNUSED;
 
@@ -169,15 +185,17 @@ struct af_slot_map {
         uint32_t *inputs, *nodes, *symbols;
         uint32_t n_inputs, n_nodes, n_symbols;
 };
+/* Appends u32 n_inputs, n_nodes, n_symbols, then the three arrays as u32. */
 void af_slot_map_write(const struct af_slot_map *m, struct af_buf *buf);
-/* Allocates with malloc; free with af_slot_map_deinit. 0, -ENOMEM, AF_BUNDLE_E_DAMAGED. */
+/* Allocates with malloc; free with af_slot_map_deinit. Slots must be below their list's length or AF_NONE. 0, -ENOMEM, AF_BUNDLE_E_DAMAGED. */
 int af_slot_map_read(const void *p, size_t n, struct af_slot_map *ret_map) AF_WARN_UNUSED;
 void af_slot_map_deinit(struct af_slot_map *m);
 
 /*
  * Plan: what a plan job returns. Skeleton bundle + one source per distinct kernel + the key.
- *   u32 "AFP1", u32 n_kernels, 32 bytes fragment digest, field skeleton, then per kernel: 32 bytes key, field toolchain id, field symbol, field source;
- *   then field slot map (empty for canonical requests), field canonical bytes, field fallback lines.
+ *   u32 "AFP1", u32 n_kernels, 32 bytes fragment digest, u32 zero, field skeleton (its bytes start at 48, so that it is aligned where the plan
+ *   is), then per kernel: 32 bytes key, field toolchain id, field symbol (both with their zero byte), field source; then field slot map (empty
+ *   for canonical requests), field canonical bytes, field fallback lines.
  */
 struct af_plan_kernel {
         struct af_digest key;
@@ -192,6 +210,8 @@ struct af_plan_view {
         uint32_t n_kernels;
         struct af_plan_kernel *kernels; /* malloc; strings borrowed and NUL-terminated in the plan's bytes */
 };
+/* Appends; buf should be empty, or 16-aligned so far, for the skeleton's alignment. */
 void af_plan_write(const struct af_plan_view *plan, struct af_buf *buf);
+/* Borrows from p; the skeleton and the maps are not opened. Frees nothing on failure that the caller has to know. 0, -ENOMEM, AF_BUNDLE_E_*. */
 int af_plan_read(const void *p, size_t n, struct af_plan_view *ret_plan) AF_WARN_UNUSED;
 void af_plan_view_deinit(struct af_plan_view *plan);
