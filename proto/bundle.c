@@ -56,13 +56,18 @@ void af_bundle_builder_deinit(struct af_bundle_builder *b) {
                 af_buf_deinit(&b->sections[i]);
 }
 
-uint32_t af_bundle_add(struct af_bundle_builder *b, enum af_bundle_section section, const void *elem) {
-        struct af_buf *table = &b->sections[section];
+uint32_t af_bundle_builder_count(const struct af_bundle_builder *b, enum af_bundle_section section) {
         size_t size = af_bundle_elem_size(section);
 
-        size_t index = size > 0 ? table->size / size : 0;
-        af_buf_put(table, elem, size);
-        return (uint32_t)index;
+        return size > 0 ? (uint32_t)(b->sections[section].size / size) : 0;
+}
+
+uint32_t af_bundle_add(struct af_bundle_builder *b, enum af_bundle_section section, const void *elem) {
+        struct af_buf *table = &b->sections[section];
+        uint32_t index = af_bundle_builder_count(b, section);
+
+        af_buf_put(table, elem, af_bundle_elem_size(section));
+        return index;
 }
 
 /* Notes that offsets of 32 bits no longer reach; af_bundle_finish reports it. */

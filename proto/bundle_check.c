@@ -150,10 +150,11 @@ static const char *check_tensor(const struct af_bundle *b, const struct af_bundl
         REQUIRE(buffer, "tensor: buffer out of range");
         REQUIRE(t->dtype > AF_DTYPE_INVALID && t->dtype < AF_N_DTYPES, "tensor: dtype");
         REQUIRE(t->rank <= AF_BUNDLE_MAX_RANK, "tensor: rank");
+        REQUIRE((t->flags & ~AF_TENSOR_SYMBOLIC) == 0, "tensor: flags");
         for (uint32_t i = 0; i < t->rank; i++)
-                REQUIRE(t->dims[i] >= 0, "tensor: negative dimension");
+                REQUIRE(t->dims[i] >= (t->flags & AF_TENSOR_SYMBOLIC ? -1 : 0), "tensor: negative dimension");
         REQUIRE(t->offset >= 0, "tensor: negative offset");
-        if (buffer->bytes_expr != AF_NONE)
+        if (buffer->bytes_expr != AF_NONE || t->flags & AF_TENSOR_SYMBOLIC)
                 return NULL;
         REQUIRE(view_bounds(t, &low, &high, &empty), "tensor: extent overflows");
         if (!empty)
