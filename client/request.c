@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "client/bundle.h"
+#include "client/fragment.h"
+
+#define DEADLINE_DEFAULT_MS 600000u
+
+static void request_delete(struct autofuse_request *req) {
+        struct autofuse_context *ctx = req->ctx;
+        af_prepared_unref(req->prepared);
+        af_content_unref(req->content);
+        autofuse_error_free(req->error);
+        free(req->last_reason);
+        free(req->text);
+        free(req);
+        af_context_unref(ctx);
+}
+
+static struct autofuse_request *request_new(struct autofuse_context *ctx, enum af_request_kind kind,
+                                            const struct autofuse_submit_options *o) {
+        struct autofuse_request *req = calloc(1, sizeof(*req));
+        if (!req)
+                return NULL;
+        uint32_t deadline_ms = o->deadline_ms ? o->deadline_ms : DEADLINE_DEFAULT_MS;
+        *req = (struct autofuse_request){.ctx = af_context_ref(ctx),
+                                         .kind = kind,
+                                         .deadline_ns = af_clock_now_ns() + deadline_ms * 1000000ull,
+                                         .priority = o->priority,
+                                         .lookup_only = o->lookup_only,
+                                         .progress = o->progress,
+                                         .userdata = o->userdata};
+        return req;
+}
+
+static bool take_options(const struct autofuse_submit_options *options, struct autofuse_submit_options *ret_o) {
+        *ret_o = (struct autofuse_submit_options)AUTOFUSE_SUBMIT_INIT;
+        if (options && options->size < sizeof(size_t))
+                return false;
+        if (options)
+                memcpy(ret_o, options, AF_MIN(options->size, sizeof(*ret_o)));
+        return true;
+}
+
+/* A new reference to what a text was prepared to, from the memo or by parsing. */
+static enum autofuse_status prepare_text(struct autofuse_context *ctx, const char *text, size_t n, struct af_prepared **ret_prepared,
+                                         struct autofuse_error **ret_error) {
+        uint64_t hash = 0;
+        if (!ctx->no_memo) {
+                hash = af_memo_hash_text(text, n);
+                pthread_mutex_lock(&ctx->lock);
+                ctx->memo_busy = true;
+                struct af_prepared *known = af_memo_get_text(&ctx->memo, hash, text, n);
+                ctx->memo_busy = false;
+                pthread_mutex_unlock(&ctx->lock);
+                if (known) {
+                        *ret_prepared = known;
+                        return AUTOFUSE_OK;
+                }
+        }
+        struct af_diags diags = {0};
+        int r = af_prepared_new_text(text, n, &diags, ret_prepared);
+        enum autofuse_status status = r == 0 ? AUTOFUSE_OK : r < 0 ? af_error_set_memory(ret_error) : af_error_set_diags(ret_error, &diags);
+        af_diags_deinit(&diags);
+        if (r == 0 && !ctx->no_memo) {
+                pthread_mutex_lock(&ctx->lock);
+                ctx->memo_busy = true;
+                af_memo_put_text(&ctx->memo, hash, text, n, *ret_prepared);
+                ctx->memo_busy = false;
+                pthread_mutex_unlock(&ctx->lock);
+        }
+        return status;
+}
+
+static struct af_content *memo_lookup(struct autofuse_context *ctx, const struct af_prepared *prepared,
+                                      const struct autofuse_submit_options *o) {
+        const char *why;
+        if (ctx->no_memo || o->bypass_memo)
+                return NULL;
+        pthread_mutex_lock(&ctx->lock);
+        struct af_content *content = af_context_memo_get(ctx, &prepared->digest);
+        pthread_mutex_unlock(&ctx->lock);
+        if (content && !af_content_suits(content, prepared, &why)) {
+                af_content_unref(content);
+                content = NULL;
+        }
+        return content;
+}
+
+/* Starts a request; where no server can be had, takes it back and says so. */
+static enum autofuse_status start(struct autofuse_context *ctx, struct autofuse_request *req, struct autofuse_error **ret_error) {
+        struct autofuse_error *error = NULL;
+        enum autofuse_status status = AUTOFUSE_OK;
+        pthread_mutex_lock(&ctx->lock);
+        af_request_link(ctx, req);
+        if (!ctx->conn && !ctx->leading)
+                af_lead_connect(ctx);
+        if (req->state != AF_REQUEST_DONE)
+                af_lead_send(ctx);
+        else if (req->error)
+                status = af_error_copy(&error, req->error);
+        pthread_mutex_unlock(&ctx->lock);
+        if (status == AUTOFUSE_E_UNAVAILABLE)
+                af_context_log_unavailable(ctx, error);
+        if (status != AUTOFUSE_OK && ret_error)
+                *ret_error = error;
+        else
+                autofuse_error_free(error);
+        return status;
+}
+
+/* Takes the reference to prepared. */
+static enum autofuse_status submit_prepared(struct autofuse_context *ctx, struct af_prepared *prepared,
+                                            const struct autofuse_submit_options *o, struct autofuse_request **ret_request,
+                                            struct autofuse_error **ret_error) {
+        struct autofuse_request *req = request_new(ctx, AF_REQUEST_SUBMIT, o);
+        if (!req) {
+                af_prepared_unref(prepared);
+                return af_error_set_memory(ret_error);
+        }
+        req->prepared = prepared;
+        enum autofuse_status status = AUTOFUSE_OK;
+        if ((req->content = memo_lookup(ctx, prepared, o))) {
+                req->hit = AUTOFUSE_HIT_MEMO;
+                req->state = AF_REQUEST_DONE;
+        } else {
+                status = start(ctx, req, ret_error);
+        }
+        if (status != AUTOFUSE_OK)
+                request_delete(req);
+        else
+                *ret_request = req;
+        return status;
+}
+
+enum autofuse_status autofuse_submit(struct autofuse_context *context, struct autofuse_fragment *fragment,
+                                     const struct autofuse_submit_options *options, struct autofuse_request **ret_request,
+                                     struct autofuse_error **ret_error) {
+        struct autofuse_submit_options o;
+        struct af_prepared *prepared = NULL;
+        if (!context || !fragment || !ret_request || !take_options(options, &o))
+                return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_submit: an argument is NULL, or options not initialised");
+        af_context_enter(context);
+        enum autofuse_status status = af_fragment_prepare(fragment, &prepared, ret_error);
+        return status == AUTOFUSE_OK ? submit_prepared(context, prepared, &o, ret_request, ret_error) : status;
+}
+
+enum autofuse_status autofuse_submit_text(struct autofuse_context *context, const char *text, size_t n,
+                                          const struct autofuse_submit_options *options, struct autofuse_request **ret_request,
+                                          struct autofuse_error **ret_error) {
+        struct autofuse_submit_options o;
+        struct af_prepared *prepared = NULL;
+        if (!context || !text || !ret_request || !take_options(options, &o))
+                return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT,
+                                    "autofuse_submit_text: an argument is NULL, or options not initialised");
+        af_context_enter(context);
+        enum autofuse_status status = prepare_text(context, text, n, &prepared, ret_error);
+        return status == AUTOFUSE_OK ? submit_prepared(context, prepared, &o, ret_request, ret_error) : status;
+}
+
+/* Blocks on the condition until until_ns at most; somebody else leads. */
+static void wait_cond(struct autofuse_context *ctx, uint64_t until_ns) {
+        struct timespec ts = {.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000)};
+        (void)pthread_cond_timedwait(&ctx->cond, &ctx->lock, &ts);
+}
+
+/* Calls the callback with what the server last said, outside the lock. */
+static void tell_progress(struct autofuse_context *ctx, struct autofuse_request *req) {
+        char text[sizeof(req->progress_text)];
+        memcpy(text, req->progress_text, sizeof(text));
+        struct autofuse_progress p = {.text = text, .elapsed_ms = req->elapsed_ms, .n_waiters = req->n_waiters};
+        pthread_mutex_unlock(&ctx->lock);
+        req->progress(req->userdata, &p);
+        pthread_mutex_lock(&ctx->lock);
+}
+
+static void expire(struct autofuse_context *ctx, struct autofuse_request *req) {
+        struct autofuse_error *error = NULL;
+        if (req->last_reason)
+                (void)af_error_set_retryable(&error, AUTOFUSE_E_DEADLINE, "the deadline passed; the last reason: %s", req->last_reason);
+        else
+                (void)af_error_set_retryable(&error, AUTOFUSE_E_DEADLINE, "the deadline passed");
+        af_request_send_cancel(ctx, req);
+        af_request_finish(ctx, req, error);
+        af_lead_send(ctx);
+}
+
+/* Under the lock: until it is done or until_ns. False: not done. */
+static bool wait_done(struct autofuse_context *ctx, struct autofuse_request *req, uint64_t until_ns) {
+        uint32_t seen = 0;
+        while (req->state != AF_REQUEST_DONE) {
+                uint64_t now = af_clock_now_ns();
+                if (req->progress && req->n_progress != seen) {
+                        seen = req->n_progress;
+                        tell_progress(ctx, req);
+                } else if (now >= req->deadline_ns) {
+                        expire(ctx, req);
+                } else if (now >= until_ns) {
+                        return false;
+                } else if (ctx->leading) {
+                        wait_cond(ctx, AF_MIN(until_ns, req->deadline_ns));
+                } else {
+                        af_lead_turn(ctx, AF_MIN(until_ns, req->deadline_ns));
+                }
+        }
+        return true;
+}
+
+/* Waits; status of the request, its error copied. */
+static enum autofuse_status request_complete(struct autofuse_request *req, int timeout_ms, struct autofuse_error **ret_error) {
+        struct autofuse_context *ctx = req->ctx;
+        struct autofuse_error *error = NULL;
+        uint64_t until_ns = timeout_ms < 0 ? UINT64_MAX : af_clock_now_ns() + (uint64_t)timeout_ms * 1000000;
+        enum autofuse_status status;
+        pthread_mutex_lock(&ctx->lock);
+        if (req->state != AF_REQUEST_DONE && req->fork_serial != ctx->fork_serial)
+                af_request_link(ctx, req); /* the parent's: this process asks for itself */
+        if (!wait_done(ctx, req, until_ns))
+                status = af_error_set_retryable(&error, AUTOFUSE_E_TIMEOUT, "no answer within %d ms%s%s", timeout_ms,
+                                                req->n_progress ? ": " : "", req->n_progress ? req->progress_text : "");
+        else
+                status = req->error ? af_error_copy(&error, req->error) : AUTOFUSE_OK;
+        pthread_mutex_unlock(&ctx->lock);
+        if (status == AUTOFUSE_E_UNAVAILABLE)
+                af_context_log_unavailable(ctx, error);
+        if (status != AUTOFUSE_OK && ret_error)
+                *ret_error = error;
+        else
+                autofuse_error_free(error);
+        return status;
+}
+
+/* `Fallback <origin> $reason: <why>`, once per fragment. */
+static void announce(struct autofuse_context *ctx, struct autofuse_bundle *bundle) {
+        if (!ctx->log || atomic_exchange(&bundle->prepared->announced, true))
+                return;
+        struct autofuse_step_info step;
+        for (uint32_t i = 0; autofuse_bundle_step(bundle, i, &step); i++)
+                if (step.kind == AUTOFUSE_STEP_FRAMEWORK)
+                        af_context_log(ctx, AUTOFUSE_LOG_INFO, "Fallback %s $reason: %s", step.origin ? step.origin : step.op, step.reason);
+}
+
+static enum autofuse_status make_handle(struct autofuse_context *ctx, struct af_content *content, struct af_prepared *prepared,
+                                        enum autofuse_hit hit, uint64_t compile_us, struct autofuse_bundle **ret_bundle,
+                                        struct autofuse_error **ret_error) {
+        struct autofuse_bundle *bundle = af_bundle_handle_new(content, prepared, hit, compile_us);
+        if (!bundle)
+                return af_error_set_memory(ret_error);
+        announce(ctx, bundle);
+        *ret_bundle = bundle;
+        return AUTOFUSE_OK;
+}
+
+enum autofuse_status autofuse_request_wait(struct autofuse_request *request, int timeout_ms, struct autofuse_bundle **ret_bundle,
+                                           struct autofuse_error **ret_error) {
+        if (!request || !ret_bundle)
+                return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_request_wait: an argument is NULL");
+        af_context_enter(request->ctx);
+        enum autofuse_status status = request_complete(request, timeout_ms, ret_error);
+        return status == AUTOFUSE_OK ? make_handle(request->ctx, request->content, request->prepared, request->hit, request->compile_us,
+                                                   ret_bundle, ret_error)
+                                     : status;
+}
+
+void autofuse_request_cancel(struct autofuse_request *request) {
+        if (!request)
+                return;
+        struct autofuse_context *ctx = request->ctx;
+        af_context_enter(ctx);
+        pthread_mutex_lock(&ctx->lock);
+        if (request->state != AF_REQUEST_DONE) {
+                struct autofuse_error *error = NULL;
+                (void)af_error_set(&error, AUTOFUSE_E_CANCELED, "canceled");
+                af_request_send_cancel(ctx, request);
+                af_request_finish(ctx, request, error);
+                af_lead_send(ctx);
+        }
+        pthread_mutex_unlock(&ctx->lock);
+}
+
+void autofuse_request_free(struct autofuse_request *request) {
+        if (!request)
+                return;
+        autofuse_request_cancel(request);
+        request_delete(request);
+}
+
+/* Takes the reference to prepared. */
+static enum autofuse_status compile_prepared(struct autofuse_context *ctx, struct af_prepared *prepared,
+                                             const struct autofuse_submit_options *o, struct autofuse_bundle **ret_bundle,
+                                             struct autofuse_error **ret_error) {
+        struct autofuse_request *req = NULL;
+        struct af_content *content = memo_lookup(ctx, prepared, o);
+        if (content) {
+                enum autofuse_status status = make_handle(ctx, content, prepared, AUTOFUSE_HIT_MEMO, 0, ret_bundle, ret_error);
+                af_content_unref(content);
+                af_prepared_unref(prepared);
+                return status;
+        }
+        struct autofuse_submit_options asked = *o;
+        asked.bypass_memo = true; /* it was just asked */
+        enum autofuse_status status = submit_prepared(ctx, prepared, &asked, &req, ret_error);
+        if (status == AUTOFUSE_OK)
+                status = autofuse_request_wait(req, -1, ret_bundle, ret_error);
+        autofuse_request_free(req);
+        return status;
+}
+
+enum autofuse_status autofuse_compile(struct autofuse_context *context, struct autofuse_fragment *fragment,
+                                      const struct autofuse_submit_options *options, struct autofuse_bundle **ret_bundle,
+                                      struct autofuse_error **ret_error) {
+        struct autofuse_submit_options o;
+        struct af_prepared *prepared = NULL;
+        if (!context || !fragment || !ret_bundle || !take_options(options, &o))
+                return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_compile: an argument is NULL, or options not initialised");
+        af_context_enter(context);
+        enum autofuse_status status = af_fragment_prepare(fragment, &prepared, ret_error);
+        return status == AUTOFUSE_OK ? compile_prepared(context, prepared, &o, ret_bundle, ret_error) : status;
+}
+
+enum autofuse_status autofuse_compile_text(struct autofuse_context *context, const char *text, size_t n,
+                                           const struct autofuse_submit_options *options, struct autofuse_bundle **ret_bundle,
+                                           struct autofuse_error **ret_error) {
+        struct autofuse_submit_options o;
+        struct af_prepared *prepared = NULL;
+        if (!context || !text || !ret_bundle || !take_options(options, &o))
+                return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT,
+                                    "autofuse_compile_text: an argument is NULL, or options not initialised");
+        af_context_enter(context);
+        enum autofuse_status status = prepare_text(context, text, n, &prepared, ret_error);
+        return status == AUTOFUSE_OK ? compile_prepared(context, prepared, &o, ret_bundle, ret_error) : status;
+}
+
+/* STATS and CLEAR: a question with a text as answer. */
+static enum autofuse_status ask(struct autofuse_context *ctx, enum af_request_kind kind, char **ret_text,
+                                struct autofuse_error **ret_error) {
+        struct autofuse_submit_options o = AUTOFUSE_SUBMIT_INIT;
+        if (!ctx)
+                return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "no context");
+        af_context_enter(ctx);
+        o.deadline_ms = 30000;
+        struct autofuse_request *req = request_new(ctx, kind, &o);
+        if (!req)
+                return af_error_set_memory(ret_error);
+        enum autofuse_status status = start(ctx, req, ret_error);
+        if (status == AUTOFUSE_OK)
+                status = request_complete(req, -1, ret_error);
+        if (status == AUTOFUSE_OK && ret_text) {
+                *ret_text = req->text;
+                req->text = NULL;
+        }
+        autofuse_request_free(req);
+        return status;
+}
+
+enum autofuse_status autofuse_server_stats(struct autofuse_context *context, char **ret_json, struct autofuse_error **ret_error) {
+        return ask(context, AF_REQUEST_STATS, ret_json, ret_error);
+}
+
+enum autofuse_status autofuse_server_clear(struct autofuse_context *context, char **ret_json, struct autofuse_error **ret_error) {
+        return ask(context, AF_REQUEST_CLEAR, ret_json, ret_error);
+}

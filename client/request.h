@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request in flight, and the leader's work on all of them. Everything here is guarded by the context's lock. */
+#pragma once
+
+#include "client/context.h"
+
+#define AF_REQUEST_MAX_LOST  3 /* connections that broke while it was under way */
+#define AF_REQUEST_MAX_TRIES 3 /* retryable errors other than busy and draining */
+
+enum af_request_kind { AF_REQUEST_SUBMIT, AF_REQUEST_STATS, AF_REQUEST_CLEAR };
+enum af_request_state { AF_REQUEST_PENDING /* to be sent at send_at_ns */, AF_REQUEST_SENT, AF_REQUEST_DONE };
+
+struct autofuse_request {
+        struct autofuse_context *ctx; /* a reference */
+        struct af_prepared *prepared; /* SUBMIT: a reference */
+        struct autofuse_request *prev, *next;
+        bool linked;
+        enum af_request_kind kind;
+        enum af_request_state state;
+        uint32_t fork_serial; /* the context's when it was linked */
+        uint64_t id, deadline_ns, send_at_ns;
+        uint8_t priority;
+        bool lookup_only;
+        void (*progress)(void *userdata, const struct autofuse_progress *progress);
+        void *userdata;
+        uint32_t n_lost, n_tries;
+        char *last_reason; /* of the last retryable error; may be NULL */
+        /* progress */
+        char progress_text[160];
+        uint64_t elapsed_ms;
+        uint32_t n_waiters, n_progress;
+        /* DONE */
+        struct autofuse_error *error; /* NULL: success */
+        struct af_content *content;   /* SUBMIT */
+        enum autofuse_hit hit;
+        uint64_t compile_us;
+        char *text; /* STATS, CLEAR: malloc'd */
+};
+
+/* Links a new request: it gets an id and is sent when the connection can take it. */
+void af_request_link(struct autofuse_context *ctx, struct autofuse_request *req);
+/* Ends it: takes error (NULL: success), unlinks, wakes all waiters. */
+void af_request_finish(struct autofuse_context *ctx, struct autofuse_request *req, struct autofuse_error *error);
+/* Tells the server that the answer is no longer wanted, where it was asked. */
+void af_request_send_cancel(struct autofuse_context *ctx, struct autofuse_request *req);
+
+/* Connects where there is no connection. Nobody leads. Drops the lock meanwhile; on failure every request is finished with the reason. */
+void af_lead_connect(struct autofuse_context *ctx);
+/* One turn: connects, or sends what is due, waits for the socket until until_ns at most, reads and hands out. Nobody leads. Drops the lock
+ * meanwhile. */
+void af_lead_turn(struct autofuse_context *ctx, uint64_t until_ns);
+/* Sends what is due without blocking; for anyone. */
+void af_lead_send(struct autofuse_context *ctx);
+/* Handles one frame. 0, or AF_CONNECTION_E_PROTOCOL with *ret_why. Takes in->fd. */
+int af_dispatch(struct autofuse_context *ctx, struct af_incoming *in, const char **ret_why);
+/* Puts a request back to be sent later, spread over time. */
+void af_request_postpone(struct autofuse_request *req, uint32_t n_before);
