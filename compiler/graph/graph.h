@@ -41,6 +41,7 @@ struct af_node {
         const struct af_attr *attrs; /* sorted by key; defaults filled in; axes normalised: non-negative, sorted, unique */
         uint32_t n_attrs;
         const char *name, *origin; /* not in the key; may be NULL */
+        uint32_t source;           /* index of this node in the sender's list (canonical bytes: its own number) */
         bool effects;
 };
 struct af_graph_output {
@@ -85,12 +86,20 @@ const struct af_attr *af_node_attr(const struct af_node *n, enum af_attr_key key
 bool af_value_static_dims(const struct af_graph *g, uint32_t value, int64_t *ret_dims);
 /* Static strides (row-major where the value states none); false where symbolic. */
 bool af_value_static_strides(const struct af_graph *g, uint32_t value, int64_t *ret_strides);
+/* Whether the operand counts as a scalar of the dtype rules: a constant of shape [], or a host input. */
+bool af_value_is_scalar(const struct af_graph *g, uint32_t value);
 /* n elements, or -1 where symbolic or beyond int64. */
 int64_t af_value_count(const struct af_graph *g, uint32_t value);
 /* A constant of shape []: its bits, zero-extended. */
 bool af_value_scalar(const struct af_graph *g, uint32_t value, uint64_t *ret_bits);
 /* Users of each value, CSR: users of v are list[first[v] .. first[v+1]). In the graph's arena. */
 int af_graph_users(const struct af_graph *g, uint32_t **ret_first, uint32_t **ret_list) AF_WARN_UNUSED;
+/*
+ * Order that no operand shows, CSR over nodes: before node i must stand list[first[i] .. first[i+1]). Effectful nodes keep the sender's
+ * order; every reader of an input's old value (views of it count) stands before the node whose result replaces it in place. Passes
+ * keep it. In the graph's arena.
+ */
+int af_graph_order_edges(const struct af_graph *g, uint32_t **ret_first, uint32_t **ret_list) AF_WARN_UNUSED;
 /* Operand descriptions and attributes of an elementwise node, as numeric/expand.h wants them; operands has n_in entries. */
 void af_node_expand_args(const struct af_graph *g, const struct af_node *n, struct af_expand_operand *operands, struct af_expand_attrs *ret_attrs);
 
@@ -107,6 +116,7 @@ struct af_infer_operand {
         enum af_dtype dtype;
         uint32_t rank;
         const uint32_t *dims;
+        bool scalar; /* a constant of shape [] or a host scalar: a float may be wider than the tensors that it meets */
 };
 int af_infer(struct af_expr_pool *exprs, struct af_arena *arena, enum af_op op, const struct af_infer_operand *operands, uint32_t n,
              const struct af_attr *attrs, uint32_t n_attrs, const char *where, struct af_inferred *ret, struct af_diags *diags) AF_WARN_UNUSED;

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The common end of both constructors (fragment, canonical bytes), and the check that passes call. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/graph/internal.h"
+
+int af_graph_copy_exprs(struct af_graph *g, const struct af_expr_pool *from) {
+        g->exprs = *from;
+        g->exprs.arena = g->arena;
+        g->exprs.cap_exprs = from->n_exprs;
+        if (from->exprs) {
+                g->exprs.exprs = af_arena_memdup(g->arena, from->exprs, from->n_exprs * sizeof(*from->exprs));
+                if (!g->exprs.exprs)
+                        return -ENOMEM;
+        }
+        if (from->table) {
+                g->exprs.table = af_arena_memdup(g->arena, from->table, from->table_size * sizeof(*from->table));
+                if (!g->exprs.table)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Counts mistakes of this graph although the sink may hold others, or be NULL. */
+struct tally {
+        struct af_diags *diags, own;
+        uint32_t before;
+};
+
+static struct af_diags *tally_start(struct tally *t, struct af_diags *diags) {
+        t->diags = diags ? diags : &t->own;
+        t->before = t->diags->n_errors;
+        return t->diags;
+}
+
+static bool tally_failed(const struct tally *t) { return t->diags->n_errors > t->before; }
+
+static void compare_output(struct af_infer_ctx *ctx, const struct af_graph *g, const struct af_node *n, const struct af_inferred *inferred) {
+        const struct af_value *v = &g->values[n->out[0]];
+        bool equal = v->rank == inferred->rank;
+
+        if (inferred->dtype != AF_DTYPE_INVALID && inferred->dtype != v->dtype)
+                af_infer_fail(ctx, ".outputs[0].dtype", "%s is stated, but %s gives %s", af_dtype_name(v->dtype), ctx->info->name,
+                              af_dtype_name(inferred->dtype));
+        else if (inferred->dtype == AF_DTYPE_INVALID && !af_infer_dtype_allowed(n->op, ctx->n_in ? ctx->in[0].dtype : 0, v->dtype))
+                af_infer_fail(ctx, ".outputs[0].dtype", "%s of %s cannot give %s", ctx->info->name, af_dtype_name(ctx->in[0].dtype),
+                              af_dtype_name(v->dtype));
+        for (uint32_t i = 0; equal && i < v->rank; i++)
+                equal = af_dims_equal(ctx->exprs, &ctx->facts, v->dims[i], inferred->dims[i]);
+        if (!equal)
+                af_infer_fail(ctx, ".outputs[0].shape", "%s is stated, but %s gives %s", af_infer_dims_text(ctx, v->dims, v->rank),
+                              ctx->info->name, af_infer_dims_text(ctx, inferred->dims, inferred->rank));
+}
+
+static bool attrs_equal(const struct af_attr *a, uint32_t n_a, const struct af_attr *b, uint32_t n_b) {
+        if (n_a != n_b)
+                return false;
+        for (uint32_t i = 0; i < n_a; i++) {
+                if (a[i].key != b[i].key || a[i].i != b[i].i || a[i].is_int != b[i].is_int || a[i].n != b[i].n)
+                        return false;
+                if (memcmp(&a[i].f, &b[i].f, sizeof(a[i].f)) != 0 || strcmp(a[i].s ? a[i].s : "", b[i].s ? b[i].s : "") != 0)
+                        return false;
+                if (a[i].ints && memcmp(a[i].ints, b[i].ints, a[i].n * sizeof(*a[i].ints)) != 0)
+                        return false;
+                if (a[i].dims && memcmp(a[i].dims, b[i].dims, a[i].n * sizeof(*a[i].dims)) != 0)
+                        return false;
+        }
+        return true;
+}
+
+static int infer_one(struct af_graph *g, uint32_t index, struct af_infer_operand *operands, const struct af_symbol_facts *facts, bool fix,
+                     struct af_diags *diags) {
+        struct af_node *n = &g->nodes[index];
+        struct af_infer_ctx ctx = {.exprs = &g->exprs, .arena = g->arena, .diags = diags, .where = af_where_node(g, index), .facts = *facts};
+        const struct af_attr *attrs;
+        struct af_inferred inferred;
+        uint32_t n_attrs;
+
+        for (uint32_t j = 0; j < n->n_in; j++) {
+                if (n->in[j] == AF_NONE)
+                        return 0;
+                const struct af_value *v = &g->values[n->in[j]];
+                operands[j] = (struct af_infer_operand){.dtype = v->dtype, .rank = v->rank, .dims = v->dims};
+                operands[j].scalar = af_value_is_scalar(g, n->in[j]);
+        }
+        ctx.op = n->op;
+        ctx.in = operands;
+        ctx.n_in = n->n_in;
+        int r = af_infer_node(&ctx, n->attrs, n->n_attrs, &inferred, &attrs, &n_attrs);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                return 0;
+        if (ctx.info->shape_rule != AF_SHAPE_DECLARED && n->n_out == 1)
+                compare_output(&ctx, g, n, &inferred);
+        if (!fix && !attrs_equal(attrs, n_attrs, n->attrs, n->n_attrs))
+                af_infer_fail(&ctx, ".attrs", "not in normal form");
+        if (fix) {
+                n->attrs = attrs;
+                n->n_attrs = n_attrs;
+        }
+        return ctx.error;
+}
+
+int af_graph_infer(struct af_graph *g, const struct af_symbol_facts *facts, bool fix, struct af_diags *diags) {
+        struct af_infer_operand *operands;
+        uint32_t max_in = 1;
+
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                max_in = AF_MAX(max_in, g->nodes[i].n_in);
+        operands = af_arena_calloc(g->arena, max_in, sizeof(*operands));
+        if (!operands)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < g->n_nodes; i++) {
+                int r = infer_one(g, i, operands, facts, fix, diags);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static bool is_identity(const uint32_t *order, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                if (order[i] != i)
+                        return false;
+        return true;
+}
+
+static bool edges_hold(const struct af_graph *g, const uint32_t *first, const uint32_t *list) {
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                for (uint32_t k = first[i]; k < first[i + 1]; k++)
+                        if (list[k] >= i)
+                                return false;
+        return true;
+}
+
+/* The second sort: operands and the order that no operand shows. */
+static int order_finally(struct af_graph *g, bool keep_order, struct af_diags *diags) {
+        uint32_t *first, *list;
+        const uint32_t *order;
+        int r = af_graph_order_edges(g, &first, &list);
+
+        if (r > 0)
+                af_diag_error(diags, "outputs", "in-place updates times readers of their inputs are beyond the limit");
+        if (r != 0 || first[g->n_nodes] == 0 || edges_hold(g, first, list))
+                return r;
+        if (keep_order) {
+                af_diag_error(diags, "nodes", "effects or in-place updates are out of order");
+                return AF_GRAPH_E_INVALID;
+        }
+        r = af_graph_sort(g, first, list, &order, diags);
+        return r != 0 ? r : af_graph_permute(g, order);
+}
+
+int af_graph_finish(struct af_graph *g, bool keep_order, struct af_diags *diags) {
+        struct af_symbol_facts facts;
+        struct tally tally = {0};
+        const uint32_t *order;
+        int r;
+
+        diags = tally_start(&tally, diags);
+        r = af_symbol_facts_make(g, &facts);
+        if (r == 0)
+                r = af_graph_sort(g, NULL, NULL, &order, diags);
+        bool sorted = r == 0;
+        if (sorted && !keep_order && !is_identity(order, g->n_nodes))
+                r = af_graph_permute(g, order);
+        /* With a cycle the order does not matter to the rest: each node is checked by itself. */
+        if (r >= 0)
+                r = af_graph_infer(g, &facts, true, diags);
+        if (r >= 0)
+                r = af_graph_check_values(g, &facts, true, diags);
+        if (r >= 0 && sorted && !tally_failed(&tally))
+                r = order_finally(g, keep_order, diags);
+        if (r >= 0)
+                r = tally_failed(&tally) || !sorted ? AF_GRAPH_E_INVALID : r;
+        af_diags_deinit(&tally.own);
+        return r;
+}
+
+/* Every link in range; nodes after their operands. */
+static bool links_hold(const struct af_graph *g, struct af_diags *diags) {
+        uint32_t before = diags->n_errors;
+
+        for (uint32_t i = 0; i < g->n_nodes; i++) {
+                const struct af_node *n = &g->nodes[i];
+                struct af_where where = af_where_node(g, i);
+                for (uint32_t j = 0; j < n->n_in; j++) {
+                        uint32_t v = n->in[j];
+                        if (v >= g->n_values || (g->values[v].kind == AF_VALUE_NODE && g->values[v].index >= i))
+                                af_where_error(diags, &where, ".inputs", NULL, "operand %u is not made before the node", j);
+                }
+                for (uint32_t j = 0; j < n->n_out; j++) {
+                        const struct af_value *v = n->out[j] < g->n_values ? &g->values[n->out[j]] : NULL;
+                        if (!v || v->kind != AF_VALUE_NODE || v->index != i || v->out_index != j)
+                                af_where_error(diags, &where, ".outputs", NULL, "output %u does not name its node", j);
+                }
+        }
+        for (uint32_t i = 0; i < g->n_inputs; i++)
+                if (g->inputs[i].value >= g->n_values || g->values[g->inputs[i].value].index != i)
+                        af_diag_error(diags, "inputs", "input %u is not linked", i);
+        for (uint32_t i = 0; i < g->n_constants; i++)
+                if (g->constants[i].value >= g->n_values || g->values[g->constants[i].value].index != i)
+                        af_diag_error(diags, "constants", "constant %u is not linked", i);
+        for (uint32_t i = 0; i < g->n_outputs; i++)
+                if (g->outputs[i].value >= g->n_values || (g->outputs[i].alias_of != AF_NONE && g->outputs[i].alias_of >= g->n_inputs))
+                        af_diag_error(diags, "outputs", "output %u is not linked", i);
+        return diags->n_errors == before;
+}
+
+int af_graph_check(const struct af_graph *g, struct af_diags *diags) {
+        struct af_arena arena;
+        struct af_symbol_facts facts;
+        struct tally tally = {0};
+        struct af_graph copy = *g;
+        uint32_t *first, *list;
+        int r;
+
+        diags = tally_start(&tally, diags);
+        af_arena_init(&arena, 0);
+        copy.arena = &arena;
+        r = af_graph_copy_exprs(&copy, &g->exprs);
+        if (r == 0 && links_hold(g, diags)) {
+                r = af_symbol_facts_make(&copy, &facts);
+                if (r == 0)
+                        r = af_graph_infer(&copy, &facts, false, diags);
+                if (r == 0)
+                        r = af_graph_check_values(&copy, &facts, false, diags);
+                if (r == 0)
+                        r = af_graph_order_edges(&copy, &first, &list);
+                if (r == 0 && !edges_hold(g, first, list))
+                        af_diag_error(diags, "nodes", "effects or in-place updates are out of order");
+        }
+        if (r >= 0 && tally_failed(&tally))
+                r = AF_GRAPH_E_INVALID;
+        af_arena_deinit(&arena);
+        af_diags_deinit(&tally.own);
+        return r;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions that every user of a graph asks. */
+#include "compiler/graph/graph.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/graph/internal.h"
+
+const struct af_attr *af_node_attr(const struct af_node *n, enum af_attr_key key) {
+        for (uint32_t i = 0; i < n->n_attrs; i++)
+                if (n->attrs[i].key == key)
+                        return &n->attrs[i];
+        return NULL;
+}
+
+bool af_value_static_dims(const struct af_graph *g, uint32_t value, int64_t *ret_dims) {
+        const struct af_value *v = &g->values[value];
+        int64_t dims[AF_LIMIT_RANK];
+
+        for (uint32_t i = 0; i < v->rank; i++)
+                if (!af_expr_is_const(&g->exprs, v->dims[i], &dims[i]))
+                        return false;
+        memcpy(ret_dims, dims, v->rank * sizeof(*dims));
+        return true;
+}
+
+bool af_value_static_strides(const struct af_graph *g, uint32_t value, int64_t *ret_strides) {
+        const struct af_value *v = &g->values[value];
+        int64_t strides[AF_LIMIT_RANK], dims[AF_LIMIT_RANK], next = 1;
+
+        if (v->strides) {
+                for (uint32_t i = 0; i < v->rank; i++)
+                        if (!af_expr_is_const(&g->exprs, v->strides[i], &strides[i]))
+                                return false;
+        } else {
+                if (!af_value_static_dims(g, value, dims))
+                        return false;
+                for (uint32_t i = v->rank; i-- > 0;) {
+                        strides[i] = next;
+                        if (__builtin_mul_overflow(next, dims[i], &next))
+                                return false;
+                }
+        }
+        memcpy(ret_strides, strides, v->rank * sizeof(*strides));
+        return true;
+}
+
+int64_t af_value_count(const struct af_graph *g, uint32_t value) {
+        int64_t dims[AF_LIMIT_RANK], count = 1;
+        bool empty = false;
+
+        if (!af_value_static_dims(g, value, dims))
+                return -1;
+        for (uint32_t i = 0; i < g->values[value].rank; i++) {
+                empty |= dims[i] == 0;
+                if (dims[i] != 0 && __builtin_mul_overflow(count, dims[i], &count))
+                        return -1;
+        }
+        return empty ? 0 : count;
+}
+
+bool af_value_is_scalar(const struct af_graph *g, uint32_t value) {
+        const struct af_value *v = &g->values[value];
+
+        if (v->rank > 0)
+                return false;
+        return v->kind == AF_VALUE_CONST || (v->kind == AF_VALUE_INPUT && g->inputs[v->index].host);
+}
+
+bool af_value_scalar(const struct af_graph *g, uint32_t value, uint64_t *ret_bits) {
+        const struct af_value *v = &g->values[value];
+        uint64_t bits = 0;
+
+        if (v->kind != AF_VALUE_CONST || v->rank > 0)
+                return false;
+        const struct af_graph_constant *c = &g->constants[v->index];
+        for (size_t i = 0; i < c->n_bytes && i < 8; i++)
+                bits |= (uint64_t)c->bytes[i] << (8 * i);
+        *ret_bits = bits;
+        return true;
+}
+
+int af_graph_users(const struct af_graph *g, uint32_t **ret_first, uint32_t **ret_list) {
+        uint32_t *first = af_arena_calloc(g->arena, (size_t)g->n_values + 2, sizeof(*first));
+        uint32_t *list;
+
+        if (!first)
+                return -ENOMEM;
+        /* Counts one place too far to the right, so that filling leaves the starts where they belong. */
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                for (uint32_t j = 0; j < g->nodes[i].n_in; j++)
+                        first[g->nodes[i].in[j] + 2]++;
+        for (uint32_t v = 0; v < g->n_values; v++)
+                first[v + 2] += first[v + 1];
+        list = af_arena_calloc(g->arena, first[g->n_values + 1], sizeof(*list));
+        if (!list)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                for (uint32_t j = 0; j < g->nodes[i].n_in; j++)
+                        list[first[g->nodes[i].in[j] + 1]++] = i;
+        *ret_first = first;
+        *ret_list = list;
+        return 0;
+}
+
+void af_node_expand_args(const struct af_graph *g, const struct af_node *n, struct af_expand_operand *operands,
+                         struct af_expand_attrs *ret_attrs) {
+        const struct af_attr *alpha = af_node_attr(n, AF_ATTR_ALPHA), *approximate = af_node_attr(n, AF_ATTR_APPROXIMATE);
+        const struct af_attr *min = af_node_attr(n, AF_ATTR_MIN), *max = af_node_attr(n, AF_ATTR_MAX);
+
+        for (uint32_t i = 0; i < n->n_in; i++) {
+                operands[i] = (struct af_expand_operand){.dtype = g->values[n->in[i]].dtype};
+                operands[i].is_scalar = af_value_scalar(g, n->in[i], &operands[i].bits);
+        }
+        *ret_attrs = (struct af_expand_attrs){0};
+        if (alpha)
+                ret_attrs->alpha = alpha->f;
+        ret_attrs->gelu_tanh = approximate && strcmp(approximate->s, "tanh") == 0;
+        if (min) {
+                ret_attrs->has_min = true;
+                ret_attrs->min = min->is_int ? (double)min->i : min->f;
+                ret_attrs->imin = min->i;
+        }
+        if (max) {
+                ret_attrs->has_max = true;
+                ret_attrs->max = max->is_int ? (double)max->i : max->f;
+                ret_attrs->imax = max->i;
+        }
+}
+
+int af_symbol_facts_make(const struct af_graph *g, struct af_symbol_facts *ret_facts) {
+        int64_t *mins = af_arena_calloc(g->arena, g->n_symbols, sizeof(*mins));
+        int64_t *maxs = af_arena_calloc(g->arena, g->n_symbols, sizeof(*maxs));
+        const char **names = af_arena_calloc(g->arena, g->n_symbols, sizeof(*names));
+        bool named = true;
+
+        if (!mins || !maxs || !names)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < g->n_symbols; i++) {
+                mins[i] = g->symbols[i].min;
+                maxs[i] = g->symbols[i].max;
+                names[i] = g->symbols[i].name;
+                named &= names[i] != NULL;
+        }
+        *ret_facts = (struct af_symbol_facts){.mins = mins, .maxs = maxs, .names = named ? names : NULL};
+        return 0;
+}
+
+struct af_where af_where_node(const struct af_graph *g, uint32_t node) {
+        return (struct af_where){.list = "nodes", .index = g->nodes[node].source, .name = g->nodes[node].name};
+}
