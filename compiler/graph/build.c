@@ -17,7 +17,9 @@ struct builder {
         struct af_names inputs; /* name -> input index, for alias_of */
 };
 
-static const char *name_or_null(const char *name) { return name && *name ? name : NULL; }
+static const char *name_or_null(const char *name) {
+        return name && *name ? name : NULL;
+}
 
 static bool count_outputs(struct builder *b, uint64_t *ret_n) {
         const struct af_fragment *f = b->f;
@@ -81,8 +83,8 @@ static uint32_t add_value(struct builder *b, enum af_value_kind kind, uint32_t i
 static void add_symbols(struct builder *b) {
         for (uint32_t i = 0; i < b->f->n_symbols; i++) {
                 const struct af_fragment_symbol *s = &b->f->symbols[i];
-                b->g->symbols[b->g->n_symbols++] =
-                        (struct af_graph_symbol){.name = s->name, .min = s->min, .max = s->max, .multiple_of = s->multiple_of, .hint = s->hint};
+                b->g->symbols[b->g->n_symbols++] = (struct af_graph_symbol){
+                        .name = s->name, .min = s->min, .max = s->max, .multiple_of = s->multiple_of, .hint = s->hint};
         }
 }
 

@@ -27,14 +27,16 @@ struct walk {
         struct af_canon_order *o;
         uint64_t *words; /* one digest's ingredients */
         uint32_t n_words;
-        uint8_t *live;   /* per node */
-        uint8_t *used;   /* per value */
+        uint8_t *live;     /* per node */
+        uint8_t *used;     /* per value */
         uint32_t *sharers; /* per buffer group: used inputs */
         struct af_canon_hash *exprs, *values, *value_context, *nodes, *node_context;
         uint32_t *first, *list; /* order edges */
 };
 
-static void put(struct walk *w, uint64_t v) { w->words[w->n_words++] = v; }
+static void put(struct walk *w, uint64_t v) {
+        w->words[w->n_words++] = v;
+}
 
 static void put_hash(struct walk *w, struct af_canon_hash h) {
         put(w, h.lo);
@@ -53,7 +55,9 @@ static void add(struct af_canon_hash *sum, struct af_canon_hash h) {
         sum->hi += h.hi;
 }
 
-static bool before(struct af_canon_hash a, struct af_canon_hash b) { return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo; }
+static bool before(struct af_canon_hash a, struct af_canon_hash b) {
+        return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
+}
 
 /* Without symbol numbers: operands of commutative kinds as a sum. */
 static void hash_exprs(struct walk *w) {
@@ -109,7 +113,9 @@ uint32_t af_canon_operand(const struct af_graph *g, const struct af_canon_order 
         return o->value_of[g->nodes[n].in[o->swapped[n] ? 1 - j : j]];
 }
 
-static bool commutes(const struct af_node *n) { return (af_op_info(n->op)->flags & AF_OP_COMMUTES) && n->n_in == 2; }
+static bool commutes(const struct af_node *n) {
+        return (af_op_info(n->op)->flags & AF_OP_COMMUTES) && n->n_in == 2;
+}
 
 static void mark_live(struct walk *w) {
         const struct af_graph *g = w->g;
@@ -392,7 +398,8 @@ static int alloc_order(const struct af_graph *g, struct af_arena *arena, struct 
                 .value_of = filled(arena, g->n_values),
                 .swapped = af_arena_calloc(arena, (size_t)g->n_nodes + 1, 1),
         };
-        if (!o->nodes || !o->inputs || !o->constants || !o->node_number || !o->input_slot || !o->constant_slot || !o->value_of || !o->swapped)
+        if (!o->nodes || !o->inputs || !o->constants || !o->node_number || !o->input_slot || !o->constant_slot || !o->value_of ||
+            !o->swapped)
                 return -ENOMEM;
         for (uint32_t v = 0; v < g->n_values; v++)
                 o->value_of[v] = v;
@@ -426,7 +433,8 @@ static int alloc_walk(struct walk *w) {
         w->value_context = af_arena_calloc(w->arena, (size_t)g->n_values + 1, sizeof(*w->value_context));
         w->nodes = af_arena_calloc(w->arena, (size_t)g->n_nodes + 1, sizeof(*w->nodes));
         w->node_context = af_arena_calloc(w->arena, (size_t)g->n_nodes + 1, sizeof(*w->node_context));
-        if (!w->words || !w->live || !w->used || !w->sharers || !w->exprs || !w->values || !w->value_context || !w->nodes || !w->node_context)
+        if (!w->words || !w->live || !w->used || !w->sharers || !w->exprs || !w->values || !w->value_context || !w->nodes ||
+            !w->node_context)
                 return -ENOMEM;
         return af_graph_order_edges(g, &w->first, &w->list);
 }

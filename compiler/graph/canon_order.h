@@ -10,11 +10,11 @@ struct af_canon_hash {
 
 /* Everything is in the caller's arena; AF_NONE stands for what is dead, unused or merged away. */
 struct af_canon_order {
-        uint32_t *nodes, *inputs, *constants;             /* canonical place -> number in the graph */
+        uint32_t *nodes, *inputs, *constants; /* canonical place -> number in the graph */
         uint32_t n_nodes, n_inputs, n_constants;
         uint32_t *node_number, *input_slot, *constant_slot; /* number in the graph -> canonical place */
-        uint32_t *value_of;   /* value -> value that stands for it: equal constants are one */
-        uint8_t *swapped;     /* per node: its two operands change places */
+        uint32_t *value_of;                                 /* value -> value that stands for it: equal constants are one */
+        uint8_t *swapped;                                   /* per node: its two operands change places */
 };
 
 /* Linear in the size of g but for the ordering of readers of one input updated in place. 0 or -ENOMEM. */

@@ -18,7 +18,9 @@ struct reader {
         int error;       /* -ENOMEM */
 };
 
-static bool ok(const struct reader *r) { return !r->c.error && !r->why && !r->error; }
+static bool ok(const struct reader *r) {
+        return !r->c.error && !r->why && !r->error;
+}
 
 static void wrong(struct reader *r, const char *why) {
         if (!r->why)
@@ -308,8 +310,8 @@ static void read_outputs(struct reader *r) {
 
 int af_canon_read(struct af_graph *g, struct af_arena *arena, const void *p, size_t n, struct af_diags *diags) {
         struct reader r = {.c = af_cursor_make(p, n), .g = g, .arena = arena};
-        void (*const sections[])(struct reader *) = {read_header, read_symbols,   read_exprs, read_inputs,
-                                                     read_constants, read_nodes, read_outputs};
+        void (*const sections[])(struct reader *) = {read_header,    read_symbols, read_exprs,  read_inputs,
+                                                     read_constants, read_nodes,   read_outputs};
 
         *g = (struct af_graph){.arena = arena, .name = ""};
         af_expr_pool_init(&g->exprs, arena);

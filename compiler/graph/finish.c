@@ -36,9 +36,12 @@ static struct af_diags *tally_start(struct tally *t, struct af_diags *diags) {
         return t->diags;
 }
 
-static bool tally_failed(const struct tally *t) { return t->diags->n_errors > t->before; }
+static bool tally_failed(const struct tally *t) {
+        return t->diags->n_errors > t->before;
+}
 
-static void compare_output(struct af_infer_ctx *ctx, const struct af_graph *g, const struct af_node *n, const struct af_inferred *inferred) {
+static void compare_output(struct af_infer_ctx *ctx, const struct af_graph *g, const struct af_node *n,
+                           const struct af_inferred *inferred) {
         const struct af_value *v = &g->values[n->out[0]];
         bool equal = v->rank == inferred->rank;
 
@@ -74,7 +77,8 @@ static bool attrs_equal(const struct af_attr *a, uint32_t n_a, const struct af_a
 static int infer_one(struct af_graph *g, uint32_t index, struct af_infer_operand *operands, const struct af_symbol_facts *facts, bool fix,
                      struct af_diags *diags) {
         struct af_node *n = &g->nodes[index];
-        struct af_infer_ctx ctx = {.exprs = &g->exprs, .arena = g->arena, .diags = diags, .where = af_where_node(g, index), .facts = *facts};
+        struct af_infer_ctx ctx = {
+                .exprs = &g->exprs, .arena = g->arena, .diags = diags, .where = af_where_node(g, index), .facts = *facts};
         const struct af_attr *attrs;
         struct af_inferred inferred;
         uint32_t n_attrs;

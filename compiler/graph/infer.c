@@ -214,7 +214,8 @@ static bool arity_check(struct af_infer_ctx *ctx) {
         if (info->min_inputs == info->max_inputs)
                 af_infer_fail(ctx, ".inputs", "%u operands, but %s takes %u", ctx->n_in, info->name, info->min_inputs);
         else
-                af_infer_fail(ctx, ".inputs", "%u operands, but %s takes %u to %u", ctx->n_in, info->name, info->min_inputs, info->max_inputs);
+                af_infer_fail(ctx, ".inputs", "%u operands, but %s takes %u to %u", ctx->n_in, info->name, info->min_inputs,
+                              info->max_inputs);
         return false;
 }
 
@@ -235,8 +236,8 @@ static int collect_attrs(struct af_infer_ctx *ctx, const struct af_attr **ret_at
         return 0;
 }
 
-int af_infer_node(struct af_infer_ctx *ctx, const struct af_attr *attrs, uint32_t n_attrs, struct af_inferred *ret, const struct af_attr **ret_attrs,
-                  uint32_t *ret_n_attrs) {
+int af_infer_node(struct af_infer_ctx *ctx, const struct af_attr *attrs, uint32_t n_attrs, struct af_inferred *ret,
+                  const struct af_attr **ret_attrs, uint32_t *ret_n_attrs) {
         struct af_inferred inferred = {.dtype = AF_DTYPE_INVALID};
         enum af_dtype compute;
 

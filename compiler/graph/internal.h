@@ -46,7 +46,8 @@ struct af_infer_ctx {
 void af_infer_fail_hint(struct af_infer_ctx *ctx, const char *field, const char *hint, const char *fmt, ...) AF_PRINTF(4, 5);
 /* Text of dims for a message, "[s0, 50]", in the ctx's arena; "[?]" without memory. */
 const char *af_infer_dims_text(struct af_infer_ctx *ctx, const uint32_t *dims, uint32_t rank);
-const char *af_dims_text(const struct af_expr_pool *exprs, struct af_arena *arena, const char *const *names, const uint32_t *dims, uint32_t rank);
+const char *af_dims_text(const struct af_expr_pool *exprs, struct af_arena *arena, const char *const *names, const uint32_t *dims,
+                         uint32_t rank);
 /* Whether a and b have one value for every symbol value; false where that cannot be shown. */
 bool af_dims_equal(struct af_expr_pool *exprs, const struct af_symbol_facts *facts, uint32_t a, uint32_t b);
 /* af_expr_binary whose failures become diagnostics of the node. False on failure. */
@@ -54,8 +55,8 @@ bool af_infer_expr(struct af_infer_ctx *ctx, const char *field, enum af_expr_kin
 bool af_infer_const(struct af_infer_ctx *ctx, int64_t v, uint32_t *ret_id);
 
 /*
- * Checks the attributes given against the op, fills defaults in, normalises axes and clip bounds. dtype: what the op computes in. Shapes with -1
- * are left to the shape rule. Findings go to ctx.
+ * Checks the attributes given against the op, fills defaults in, normalises axes and clip bounds. dtype: what the op computes in. Shapes
+ * with -1 are left to the shape rule. Findings go to ctx.
  */
 void af_attrs_normalise(struct af_infer_ctx *ctx, const struct af_attr *attrs, uint32_t n_attrs, enum af_dtype dtype);
 
@@ -63,8 +64,8 @@ void af_attrs_normalise(struct af_infer_ctx *ctx, const struct af_attr *attrs, u
  * Inference of one node; ctx comes with everything but attrs, has, failed and error. ret_attrs: the attributes in normal form, in the
  * arena, sorted by key. 0, -ENOMEM, AF_GRAPH_E_INVALID.
  */
-int af_infer_node(struct af_infer_ctx *ctx, const struct af_attr *attrs, uint32_t n_attrs, struct af_inferred *ret, const struct af_attr **ret_attrs,
-                  uint32_t *ret_n_attrs) AF_WARN_UNUSED;
+int af_infer_node(struct af_infer_ctx *ctx, const struct af_attr *attrs, uint32_t n_attrs, struct af_inferred *ret,
+                  const struct af_attr **ret_attrs, uint32_t *ret_n_attrs) AF_WARN_UNUSED;
 /* Whether a node of op may state this dtype for its output although the operands do not tell it (cast, reduce_sum, opaque). */
 bool af_infer_dtype_allowed(enum af_op op, enum af_dtype in, enum af_dtype stated);
 
@@ -77,18 +78,20 @@ int af_graph_infer(struct af_graph *g, const struct af_symbol_facts *facts, bool
 /* Symbols, dims, layouts of inputs, constants, node outputs and graph outputs, aliasing. fix: fills strides of in-place outputs. */
 int af_graph_check_values(struct af_graph *g, const struct af_symbol_facts *facts, bool fix, struct af_diags *diags) AF_WARN_UNUSED;
 
-/* Input whose memory a value may be seen as (itself, or what its views show), as an index into inputs[]; AF_NONE: none. One entry per value, in arena. */
+/* Input whose memory a value may be seen as (itself, or what its views show), as an index into inputs[]; AF_NONE: none. One entry per
+ * value, in arena. */
 int af_graph_roots(const struct af_graph *g, struct af_arena *arena, uint32_t **ret_roots) AF_WARN_UNUSED;
 
 /*
  * Topological order of the nodes over operands and, where first is not NULL, the extra edges; stays as near to the order given as it can. A
  * cycle is reported with its nodes' names. ret_order: old numbers in new order, in the arena. 0, -ENOMEM, AF_GRAPH_E_INVALID.
  */
-int af_graph_sort(const struct af_graph *g, const uint32_t *first, const uint32_t *list, const uint32_t **ret_order, struct af_diags *diags)
-        AF_WARN_UNUSED;
+int af_graph_sort(const struct af_graph *g, const uint32_t *first, const uint32_t *list, const uint32_t **ret_order,
+                  struct af_diags *diags) AF_WARN_UNUSED;
 /* Puts the nodes into this order and renumbers the values: inputs, constants, then node outputs in node order. 0 or -ENOMEM. */
 int af_graph_permute(struct af_graph *g, const uint32_t *order) AF_WARN_UNUSED;
-/* Sorts over operands, infers, checks, sorts again over order edges. The common end of both constructors. keep_order: the nodes must stand right. */
+/* Sorts over operands, infers, checks, sorts again over order edges. The common end of both constructors. keep_order: the nodes must stand
+ * right. */
 int af_graph_finish(struct af_graph *g, bool keep_order, struct af_diags *diags) AF_WARN_UNUSED;
 
 /* A private copy of the pool for g, in g's arena: it grows without the other. 0 or -ENOMEM. */

@@ -51,7 +51,9 @@ void af_key_ingredients(const struct af_key_env *env, af_key_visit_fn visit, voi
         visit_text(visit, userdata, "salt", env->salt);
 }
 
-static void visit_hash(void *userdata, const char *name, const char *text, const void *p, size_t n) { af_hasher_field(userdata, name, p, n); }
+static void visit_hash(void *userdata, const char *name, const char *text, const void *p, size_t n) {
+        af_hasher_field(userdata, name, p, n);
+}
 
 void af_key_environment(const struct af_key_env *env, struct af_digest *ret_digest) {
         struct af_hasher h;
@@ -61,9 +63,12 @@ void af_key_environment(const struct af_key_env *env, struct af_digest *ret_dige
         af_hasher_final(&h, ret_digest);
 }
 
-void af_key_fragment(const void *canon, size_t n, struct af_digest *ret_digest) { af_digest_bytes("autofuse.fragment/1", canon, n, ret_digest); }
+void af_key_fragment(const void *canon, size_t n, struct af_digest *ret_digest) {
+        af_digest_bytes("autofuse.fragment/1", canon, n, ret_digest);
+}
 
-void af_key_kernel(const void *source, size_t n, const struct af_digest *toolchain_closure, const char *flags, struct af_digest *ret_digest) {
+void af_key_kernel(const void *source, size_t n, const struct af_digest *toolchain_closure, const char *flags,
+                   struct af_digest *ret_digest) {
         struct af_hasher h;
 
         af_hasher_init(&h, "autofuse.kernel/1");

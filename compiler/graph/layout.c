@@ -64,7 +64,8 @@ const char *af_layout_check(const struct af_expr_pool *exprs, const uint32_t *di
         for (uint32_t i = 0; i < rank; i++) {
                 if (d[i] <= 0)
                         return NULL; /* no element */
-                if (__builtin_mul_overflow(s[i], d[i] - 1, &reach) || __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
+                if (__builtin_mul_overflow(s[i], d[i] - 1, &reach) ||
+                    __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
                         return "the elements reach beyond 64 bits";
         }
         if (low < 0)

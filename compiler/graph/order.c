@@ -7,9 +7,9 @@
 
 #include "compiler/graph/internal.h"
 
-#define CYCLES_MAX       8u /* reported per run */
-#define CYCLE_NAMES      8u
-#define ORDER_EDGES_MAX  (8u << 20) /* limit: readers times in-place updates */
+#define CYCLES_MAX      8u /* reported per run */
+#define CYCLE_NAMES     8u
+#define ORDER_EDGES_MAX (8u << 20) /* limit: readers times in-place updates */
 
 enum color { WHITE, GRAY, BLACK };
 
@@ -95,7 +95,8 @@ static void visit(struct sorter *s, uint32_t root) {
         }
 }
 
-int af_graph_sort(const struct af_graph *g, const uint32_t *first, const uint32_t *list, const uint32_t **ret_order, struct af_diags *diags) {
+int af_graph_sort(const struct af_graph *g, const uint32_t *first, const uint32_t *list, const uint32_t **ret_order,
+                  struct af_diags *diags) {
         struct sorter s = {.g = g, .first = first, .list = list, .diags = diags};
 
         s.color = af_arena_calloc(g->arena, g->n_nodes, 1);

@@ -235,15 +235,15 @@ static void reshape_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
         factors_of(ctx->exprs, in->dims, in->rank, AF_NONE, &have);
         factors_of(ctx->exprs, dims, n, unknown, &want);
         if (n_unknown > 1 || have.overflow || want.overflow) {
-                af_infer_fail(ctx, ".attrs.shape", n_unknown > 1 ? "-1 stands in it more than once" : "the number of elements is beyond 64 bits");
+                af_infer_fail(ctx, ".attrs.shape",
+                              n_unknown > 1 ? "-1 stands in it more than once" : "the number of elements is beyond 64 bits");
                 return;
         }
         factors_cancel(&have, &want);
         if (n_unknown == 1) {
                 if (!solve_unknown(ctx, &have, &want, &dims[unknown]))
                         return;
-        } else if (!(have.zero && want.zero) &&
-                   (have.zero != want.zero || have.n > 0 || want.n > 0 || have.constant != want.constant)) {
+        } else if (!(have.zero && want.zero) && (have.zero != want.zero || have.n > 0 || want.n > 0 || have.constant != want.constant)) {
                 af_infer_fail(ctx, ".attrs.shape", "%s and %s are not known to have as many elements",
                               af_infer_dims_text(ctx, in->dims, in->rank), af_infer_dims_text(ctx, dims, n));
                 return;

@@ -35,7 +35,7 @@ struct elementwise {
         struct af_expand_attrs attrs;
         enum af_dtype out_dtype;
         struct af_view in[MAX_OPERANDS], out;
-        struct af_prog *prog; /* NULL: the op's scalar definition */
+        struct af_prog *prog;   /* NULL: the op's scalar definition */
         void *scratch, *blocks; /* blocks: one per operand, then the result's */
 };
 
@@ -82,8 +82,8 @@ static uint64_t scalar_bits(const struct af_tensor *t) {
 }
 
 /* Operands and views; 0, or SHAPE. */
-static int prepare(struct elementwise *e, const struct af_graph *g, const struct af_node *n, const struct af_tensor *in, struct af_tensor *out,
-                   const char **ret_why) {
+static int prepare(struct elementwise *e, const struct af_graph *g, const struct af_node *n, const struct af_tensor *in,
+                   struct af_tensor *out, const char **ret_why) {
         af_view_of(out, &e->out);
         af_node_expand_args(g, n, e->operands, &e->attrs);
         for (uint32_t k = 0; k < n->n_in; k++) {

@@ -46,8 +46,8 @@ static bool has_reduced(const struct shape *s) {
         return false;
 }
 
-static void combine_columns(const struct af_reduce_plan *plan, unsigned size, bool last, const char *src, int64_t n, int64_t inner, char *dst,
-                            char *columns) {
+static void combine_columns(const struct af_reduce_plan *plan, unsigned size, bool last, const char *src, int64_t n, int64_t inner,
+                            char *dst, char *columns) {
         for (int64_t c = 0; c < inner; c += COLUMNS) {
                 int64_t width = AF_MIN((int64_t)COLUMNS, inner - c);
                 for (int64_t i = 0; i < n; i++)

@@ -104,10 +104,10 @@ static uint64_t mix(uint64_t x) {
         return x ^ x >> 31;
 }
 
-static const float special_floats[] = {NAN,      INFINITY,    -INFINITY, -0.0f,      0.0f,   FLT_MIN, -FLT_MIN, 1e-45f, -1e-45f, 1e-40f,
-                                       FLT_MAX,  -FLT_MAX,    1.0f,      -1.0f,      0.5f,   -0.5f,   1.5f,     2.5f,   65504.f, 65520.f,
-                                       6.1e-5f,  5.96e-8f,    3.0e-8f,   16777216.f, 3.3e7f, 88.8f,   -88.8f,   -104.f, 1e10f,   -1e10f,
-                                       2048.f,   2049.f,      11.1f,     -17.5f,     9.0f,   -9.0f};
+static const float special_floats[] = {NAN,     INFINITY, -INFINITY, -0.0f,    0.0f,    FLT_MIN,    -FLT_MIN, 1e-45f, -1e-45f,
+                                       1e-40f,  FLT_MAX,  -FLT_MAX,  1.0f,     -1.0f,   0.5f,       -0.5f,    1.5f,   2.5f,
+                                       65504.f, 65520.f,  6.1e-5f,   5.96e-8f, 3.0e-8f, 16777216.f, 3.3e7f,   88.8f,  -88.8f,
+                                       -104.f,  1e10f,    -1e10f,    2048.f,   2049.f,  11.1f,      -17.5f,   9.0f,   -9.0f};
 
 static void put_float(char *p, enum af_dtype d, double f) {
         float single = (float)f;

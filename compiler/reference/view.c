@@ -59,10 +59,13 @@ bool af_view_broadcast(const struct af_tensor *t, uint32_t rank, const int64_t *
 }
 
 void af_view_of(const struct af_tensor *t, struct af_view *ret) {
-        (void)af_view_broadcast(t, t->rank, t->dims, ret);
+        if (!af_view_broadcast(t, t->rank, t->dims, ret))
+                __builtin_unreachable(); /* a shape broadcasts to itself */
 }
 
-bool af_view_is_dense(const struct af_view *v) { return v->count == 0 || v->rank == 0 || (v->rank == 1 && v->strides[0] == 1); }
+bool af_view_is_dense(const struct af_view *v) {
+        return v->count == 0 || v->rank == 0 || (v->rank == 1 && v->strides[0] == 1);
+}
 
 #define COPY_RUN(T)                                                                                                                        \
         do {                                                                                                                               \
@@ -128,6 +131,10 @@ static void transfer(const struct af_view *v, int64_t start, int64_t n, char *de
         }
 }
 
-void af_view_read(const struct af_view *v, int64_t start, int64_t n, void *dst) { transfer(v, start, n, dst, true); }
+void af_view_read(const struct af_view *v, int64_t start, int64_t n, void *dst) {
+        transfer(v, start, n, dst, true);
+}
 
-void af_view_write(const struct af_view *v, int64_t start, int64_t n, const void *src) { transfer(v, start, n, (char *)src, false); }
+void af_view_write(const struct af_view *v, int64_t start, int64_t n, const void *src) {
+        transfer(v, start, n, (char *)src, false);
+}
