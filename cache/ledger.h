@@ -20,5 +20,7 @@ struct af_ledger_event {
 /* Never NULL on 0; opens in the background. */
 int af_ledger_open(const char *path, struct af_ledger **ret_ledger) AF_WARN_UNUSED;
 void af_ledger_close(struct af_ledger *l); /* writes what is queued, at most 2 s */
-/* Copies; never blocks; drops (and counts) when 64 Ki events wait. */
+/* How many events were dropped since the start. l may be NULL. */
+uint64_t af_ledger_dropped(struct af_ledger *l);
+/* l may be NULL. Copies; never blocks; drops (and counts) when 64 Ki events wait. */
 void af_ledger_add(struct af_ledger *l, const struct af_ledger_event *e);

@@ -41,6 +41,8 @@ int af_store_get(struct af_store *s, const struct af_store_record *keys, uint32_
 /* All records in one durable transaction by the store thread. Copies everything before it returns. done(userdata, 0 | -errno | AF_STORE_E_FULL) from af_store_dispatch. */
 typedef void (*af_store_done_fn)(void *userdata, int r);
 int af_store_put(struct af_store *s, const struct af_store_record *records, uint32_t n, af_store_done_fn done, void *userdata) AF_WARN_UNUSED;
+/* The directory cannot be written (0555, read-only mount): reads work, puts give -EROFS. */
+bool af_store_read_only(const struct af_store *s);
 /* Recency, coarse and batched. */
 void af_store_touch(struct af_store *s, enum af_table table, const void *key, uint32_t key_size);
 /* Lease on a key across a cluster: the local store always grants. */
@@ -55,3 +57,8 @@ struct af_store_stats {
 };
 int af_store_verify(struct af_store *s, struct af_store_stats *ret_stats) AF_WARN_UNUSED;
 void af_store_stats(struct af_store *s, struct af_store_stats *ret_stats);
+/*
+ * For a handler of SIGSEGV, SIGBUS and SIGABRT (async-signal-safe): where the dying thread is inside LMDB, leaves a mark that makes the next
+ * af_store_open set the files aside, so that a damaged file cannot kill one process after another. s may be NULL.
+ */
+void af_store_mark_suspect(const struct af_store *s);

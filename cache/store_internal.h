@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of the store. Two threads: the owner (af_store_* calls, reads) and the store thread (every write).
+ *
+ *   lock      guards queue, done list, touches, counters, cached usage
+ *   env_lock  read: whoever has a transaction open; write: whoever changes the map size or reopens LMDB. Only the store thread takes
+ *             it for writing, and holds no transaction then.
+ */
+#pragma once
+
+#include <lmdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+
+#include "cache/store.h"
+
+#define STORE_N_DBS             (AF_N_TABLES + 1)
+#define STORE_DB_RECENCY        AF_N_TABLES
+#define STORE_MAX_QUEUE_BYTES   (1ull << 30)
+#define STORE_BATCH_OPS         256u
+#define STORE_BATCH_BYTES       (64u << 20)
+#define STORE_N_TOUCH           1024u
+#define STORE_TOUCH_PERIOD_S    30
+#define STORE_RECENCY_GRAIN_MIN 10u /* a stamp younger than this is left alone */
+
+enum store_op_kind { STORE_OP_PUT, STORE_OP_DROP_DAMAGED, STORE_OP_CLEAR };
+
+struct store_op {
+        struct store_op *next;
+        enum store_op_kind kind;
+        af_store_done_fn done; /* NULL: nobody is told */
+        void *userdata;
+        bool sync;     /* CLEAR, DROP_DAMAGED from verify: the caller waits, and frees the op */
+        bool finished; /* sync: result is valid */
+        int result;
+        size_t bytes; /* what it takes in the map at most */
+        uint32_t n_records;
+        struct af_store_record records[]; /* keys and values point behind this array */
+};
+
+struct store_touch {
+        uint8_t table, key_size; /* key_size 0: free slot */
+        uint8_t key[AF_STORE_MAX_KEY];
+};
+
+struct af_store {
+        int dir_fd, event_fd;
+        bool read_only;
+        char *dir;
+        uint64_t max_bytes;
+
+        pthread_rwlock_t env_lock;
+        MDB_env *env;
+        MDB_dbi dbs[STORE_N_DBS];
+        MDB_txn *read_txn;      /* owner's, reset between uses; NULL: none yet */
+        bool damaged_structure; /* owner saw broken LMDB pages: the store thread sets the files aside */
+
+        pthread_mutex_t lock;
+        pthread_cond_t wake, sync_done;
+        pthread_t thread;
+        bool thread_started, stop;
+        struct store_op *queue_head, **queue_tail, *done_head, **done_tail;
+        uint64_t queued_bytes;
+        struct store_touch touches[STORE_N_TOUCH];
+        uint32_t n_touches;
+        struct af_store_stats stats;
+
+        uint64_t random; /* store thread's: eviction samples */
+};
+
+/* Thread-local: nonzero while this thread is inside LMDB, see af_store_mark_suspect. */
+extern _Thread_local volatile sig_atomic_t af_store_in_lmdb;
+
+/* --- store_dir.c --- */
+/*
+ * Opens and checks a state directory, creating it (0700) where it is missing, and locks it with flock on the directory itself: the
+ * lock ends with the process, nothing has to be cleaned up. *ret_read_only where it cannot be written. 0, -errno, AF_STORE_E_DIR,
+ * AF_STORE_E_LOCKED; *ret_why (malloc, may stay NULL) in every case but 0.
+ */
+int store_dir_open(const char *dir, int *ret_fd, bool *ret_read_only, char **ret_why) AF_WARN_UNUSED;
+/*
+ * Makes `lmdb/` under dir_fd ready to be opened: created with its schema record, or, where that names another version or a crash
+ * inside LMDB was recorded, renamed to `lmdb.aside` (an older one is removed) and created anew.
+ */
+int store_dir_prepare(int dir_fd, const char *dir, bool read_only) AF_WARN_UNUSED;
+/* Renames lmdb/ to lmdb.aside. */
+int store_dir_set_aside(int dir_fd, const char *dir, const char *why) AF_WARN_UNUSED;
+
+/* --- store_env.c --- */
+/* Opens LMDB and the databases; caller holds env_lock for writing or is alone. Files that LMDB refuses are set aside once. */
+int store_env_open(struct af_store *s, uint64_t map_bytes) AF_WARN_UNUSED;
+void store_env_close(struct af_store *s);
+/* Closes, sets aside when damaged, opens again. Store thread. */
+int store_env_reopen(struct af_store *s, bool set_aside) AF_WARN_UNUSED;
+/* Sets the map to at least need bytes at 80% use, within max_bytes. Store thread, no transaction open. True where it grew. */
+bool store_env_grow(struct af_store *s, uint64_t need_bytes);
+/* Refreshes s->stats' sizes from an open transaction. */
+void store_env_usage(struct af_store *s, MDB_txn *txn);
+/* -errno, AF_STORE_E_FULL for a full map or disk, from an LMDB code. */
+int store_error(int mdb);
+/* LMDB codes that mean the file's structure is broken. */
+bool store_error_is_damage(int mdb);
+
+/* --- store_write.c --- */
+void *store_thread_main(void *userdata);
+
+/* --- store_evict.c --- */
+/* Deletes up to n_max records, the stalest of random samples, in one transaction. Returns how many, or -errno. */
+int store_evict(struct af_store *s, unsigned n_max);
+/* Stamps one record as used now, unless its stamp is recent. Inside a write transaction. An MDB code. */
+int store_stamp(struct af_store *s, MDB_txn *txn, enum af_table table, const void *key, uint32_t key_size);
+int store_stamp_del(struct af_store *s, MDB_txn *txn, enum af_table table, const void *key, uint32_t key_size);
