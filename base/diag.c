@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 
 #define TEXT_MAX_BYTES 1024u
 
@@ -20,25 +21,9 @@ void af_diags_deinit(struct af_diags *diags) {
         memset(diags, 0, sizeof(*diags));
 }
 
-/*
- * Bytes of the well-formed UTF-8 sequence at s, of which n remain; 0 where it is not one, or is a C1 control character: those steer
- * terminals as the C0 ones do.
- */
-static size_t utf8_sequence(const uint8_t *s, size_t n) {
-        size_t len = s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : 0;
-
-        if (len == 0 || n < len)
-                return 0;
-        for (size_t i = 1; i < len; i++)
-                if ((s[i] & 0xc0) != 0x80)
-                        return 0;
-        uint32_t code = (uint32_t)(s[0] & (0x7f >> len)) << 6 | (s[1] & 0x3f);
-        if (len == 2)
-                return code < 0xa0 ? 0 : len;
-        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) || (s[0] == 0xf0 && s[1] < 0x90) ||
-            (s[0] == 0xf4 && s[1] >= 0x90))
-                return 0;
-        return len;
+/* As af_utf8_sequence, but 0 for C1 control characters too: those steer terminals as the C0 ones do. */
+static size_t printable_sequence(const uint8_t *s, size_t n) {
+        return s[0] == 0xc2 && n > 1 && s[1] < 0xa0 ? 0 : af_utf8_sequence(s, n);
 }
 
 /* A heap copy in which nothing can break a line or steer a terminal, cut at TEXT_MAX_BYTES with "..."; NULL without memory. */
@@ -52,7 +37,7 @@ static char *clean_copy(const char *text) {
         for (size_t i = 0, len; i < n; i += len) {
                 char piece[8];
 
-                len = s[i] >= 0x80 ? utf8_sequence(s + i, n - i) : 1;
+                len = printable_sequence(s + i, n - i);
                 if (len > 1 || (len == 1 && s[i] >= 0x20 && s[i] < 0x7f))
                         snprintf(piece, sizeof(piece), "%.*s", (int)len, text + i);
                 else if (s[i] == '\n' || s[i] == '\t' || s[i] == '\r')

@@ -16,8 +16,8 @@
 #include "base/digest.h"
 #include "numeric/dtype.h"
 
-#define AF_BUNDLE_MAGIC 0x31424641u /* "AFB1" */
-#define AF_BUNDLE_VERSION 1
+#define AF_BUNDLE_MAGIC    0x31424641u /* "AFB1" */
+#define AF_BUNDLE_VERSION  1
 #define AF_BUNDLE_SKELETON 1u
 #define AF_BUNDLE_MAX_RANK 16
 
@@ -25,8 +25,19 @@ struct af_blob_ref {
         uint32_t offset, size; /* into section BLOB; strings are followed by a zero byte that size does not count */
 };
 enum af_bundle_section {
-        AF_SECTION_STEPS, AF_SECTION_KERNELS, AF_SECTION_ARGS, AF_SECTION_BUFFERS, AF_SECTION_INPUTS, AF_SECTION_OUTPUTS,
-        AF_SECTION_TENSORS, AF_SECTION_DECISIONS, AF_SECTION_FALLBACK_VALUES, AF_SECTION_EXPRS, AF_SECTION_SYMBOLS, AF_SECTION_BLOB, AF_N_SECTIONS = 16
+        AF_SECTION_STEPS,
+        AF_SECTION_KERNELS,
+        AF_SECTION_ARGS,
+        AF_SECTION_BUFFERS,
+        AF_SECTION_INPUTS,
+        AF_SECTION_OUTPUTS,
+        AF_SECTION_TENSORS,
+        AF_SECTION_DECISIONS,
+        AF_SECTION_FALLBACK_VALUES,
+        AF_SECTION_EXPRS,
+        AF_SECTION_SYMBOLS,
+        AF_SECTION_BLOB,
+        AF_N_SECTIONS = 16
 };
 struct af_bundle_header {
         uint32_t magic;
@@ -40,8 +51,8 @@ struct af_bundle_section_entry {
 };
 
 /*
- * EXPRS: size expressions of dynamic bundles, operands before users (proto/expr.h's kinds). SYMBOLS: their symbols' ranges, canonical order.
- * BLOB: count is its bytes. Sections 12.. are all zero.
+ * EXPRS: size expressions of dynamic bundles, operands before users (proto/expr.h's kinds). SYMBOLS: their symbols' ranges, canonical
+ * order. BLOB: count is its bytes. Sections 12.. are all zero.
  */
 struct af_bundle_expr {
         uint32_t kind; /* enum af_expr_kind */
@@ -54,22 +65,22 @@ struct af_bundle_symbol {
 };
 
 enum af_buffer_kind {
-        AF_BUFFER_INPUT,    /* the caller's input `slot` */
-        AF_BUFFER_OUTPUT,   /* memory of output `slot`; the caller allocates bytes */
-        AF_BUFFER_TEMP,     /* piece of the one arena: `offset` */
-        AF_BUFFER_CONST,    /* data in BLOB */
+        AF_BUFFER_INPUT,  /* the caller's input `slot` */
+        AF_BUFFER_OUTPUT, /* memory of output `slot`; the caller allocates bytes */
+        AF_BUFFER_TEMP,   /* piece of the one arena: `offset` */
+        AF_BUFFER_CONST,  /* data in BLOB */
 };
 struct af_bundle_buffer {
         uint32_t kind;
-        uint32_t slot;      /* INPUT, OUTPUT */
-        uint64_t bytes;     /* static size (TEMP: rounded up to 512) */
-        uint64_t offset;    /* TEMP: into the arena, multiple of 512; reuse = overlapping offsets with disjoint lives */
+        uint32_t slot;           /* INPUT, OUTPUT */
+        uint64_t bytes;          /* static size (TEMP: rounded up to 512) */
+        uint64_t offset;         /* TEMP: into the arena, multiple of 512; reuse = overlapping offsets with disjoint lives */
         struct af_blob_ref data; /* CONST */
         uint32_t bytes_expr;     /* dynamic: expression id; AF_NONE: static */
         uint32_t zero;
 };
 #define AF_TENSOR_SYMBOLIC 1u /* some dims are -1: only the framework, which binds the symbols, knows the shape */
-struct af_bundle_tensor { /* a strided view of a buffer */
+struct af_bundle_tensor {     /* a strided view of a buffer */
         uint32_t buffer;
         uint32_t dtype;
         uint32_t rank;
@@ -81,56 +92,57 @@ struct af_bundle_tensor { /* a strided view of a buffer */
 struct af_bundle_input { /* canonical input slot i */
         uint32_t tensor; /* id into TENSORS: expected dtype, dims, strides, offset */
         uint32_t align;
-        uint32_t flags;  /* 1: host scalar */
+        uint32_t flags; /* 1: host scalar */
         uint32_t zero;
 };
-struct af_bundle_output { /* output i, in the order of the fragment's outputs */
-        uint32_t tensor;    /* where the result is when all steps ran; its buffer may be an INPUT (a view or in-place), CONST or another output's */
-        uint32_t alias_of;  /* canonical input slot updated in place, or AF_NONE; where tensor's buffer is not that input, the caller copies
-                               the result there after the last step */
+struct af_bundle_output {  /* output i, in the order of the fragment's outputs */
+        uint32_t tensor;   /* where the result is when all steps ran; its buffer may be an INPUT (a view or in-place), CONST or another
+                              output's */
+        uint32_t alias_of; /* canonical input slot updated in place, or AF_NONE; where tensor's buffer is not that input, the caller copies
+                              the result there after the last step */
 };
 enum af_step_kind { AF_STEP_KERNEL, AF_STEP_FRAMEWORK };
 struct af_bundle_step {
         uint32_t kind;
-        uint32_t kernel;            /* KERNEL: id into KERNELS */
-        uint32_t first_arg, n_args; /* KERNEL: into ARGS, in the entry's order */
-        uint32_t node;              /* FRAMEWORK: canonical node number */
+        uint32_t kernel;                           /* KERNEL: id into KERNELS */
+        uint32_t first_arg, n_args;                /* KERNEL: into ARGS, in the entry's order */
+        uint32_t node;                             /* FRAMEWORK: canonical node number */
         uint32_t first_value, n_inputs, n_outputs; /* FRAMEWORK: into FALLBACK_VALUES: tensor ids, inputs then outputs */
-        struct af_blob_ref reason;  /* FRAMEWORK */
-        uint32_t op;                /* FRAMEWORK: enum af_op */
+        struct af_blob_ref reason;                 /* FRAMEWORK */
+        uint32_t op;                               /* FRAMEWORK: enum af_op */
         uint32_t zero;
 };
 enum af_arg_access { AF_ACCESS_READ = 1, AF_ACCESS_WRITE = 2 };
 struct af_bundle_arg {
-        uint32_t buffer;  /* pointer passed = base of this buffer + byte_offset */
-        uint32_t access;  /* AF_ACCESS_*; WRITE: never into CONST, into INPUT only where an output's alias_of is its slot */
+        uint32_t buffer; /* pointer passed = base of this buffer + byte_offset */
+        uint32_t access; /* AF_ACCESS_*; WRITE: never into CONST, into INPUT only where an output's alias_of is its slot */
         uint64_t byte_offset;
         uint64_t range_begin, range_end; /* bytes relative to the pointer that the kernel may touch */
 };
 struct af_bundle_kernel {
-        struct af_digest key;          /* kernel key */
-        struct af_blob_ref symbol;     /* entry point */
-        struct af_blob_ref source;     /* empty unless asked for (debug) */
-        struct af_blob_ref binary;     /* empty in a skeleton */
-        struct af_blob_ref toolchain;  /* id: "host", "ccec" */
-        struct af_blob_ref tiling;     /* POD passed by value after the pointers; empty: constexpr */
-        struct af_blob_ref ops;        /* "abs,relu,exp": for people */
-        uint32_t core_type;            /* 0 vector (AIV) */
+        struct af_digest key;         /* kernel key */
+        struct af_blob_ref symbol;    /* entry point */
+        struct af_blob_ref source;    /* empty unless asked for (debug) */
+        struct af_blob_ref binary;    /* empty in a skeleton */
+        struct af_blob_ref toolchain; /* id: "host", "ccec" */
+        struct af_blob_ref tiling;    /* POD passed by value after the pointers; empty: constexpr */
+        struct af_blob_ref ops;       /* "abs,relu,exp": for people */
+        uint32_t core_type;           /* 0 vector (AIV) */
         uint32_t block_dim;
-        uint64_t workspace_bytes;      /* is also an ARG of the step (a TEMP buffer) */
-        uint32_t workspace_zeroed;     /* 1: must be zero before each launch */
+        uint64_t workspace_bytes;  /* is also an ARG of the step (a TEMP buffer) */
+        uint32_t workspace_zeroed; /* 1: must be zero before each launch */
         uint32_t ub_bytes;
-        uint32_t needs_sync_all;       /* 1: all blocks must be resident at once */
-        uint32_t n_pointer_args;       /* of the entry point, the workspace included: n_args of each step that launches it */
-        uint32_t n_nodes;              /* canonical nodes fused */
+        uint32_t needs_sync_all; /* 1: all blocks must be resident at once */
+        uint32_t n_pointer_args; /* of the entry point, the workspace included: n_args of each step that launches it */
+        uint32_t n_nodes;        /* canonical nodes fused */
         uint32_t zero;
-        uint64_t hbm_bytes;            /* modelled: moved by DMA */
+        uint64_t hbm_bytes; /* modelled: moved by DMA */
         uint64_t modelled_cycles;
 };
 struct af_bundle_decision {
-        uint32_t kind;  /* 0 merged, 1 refused, 2 fallback */
-        uint32_t node_a, node_b; /* canonical nodes (consumer, producer), or AF_NONE */
-        uint32_t group;  /* step number of the kernel, or AF_NONE */
+        uint32_t kind;             /* 0 merged, 1 refused, 2 fallback */
+        uint32_t node_a, node_b;   /* canonical nodes (consumer, producer), or AF_NONE */
+        uint32_t group;            /* step number of the kernel, or AF_NONE */
         struct af_blob_ref rule;   /* file stem of the rule, "" */
         struct af_blob_ref reason; /* constraint with both sides' facts */
         int64_t bytes_saved;
@@ -161,9 +173,9 @@ struct af_bundle {
 };
 enum { AF_BUNDLE_E_DAMAGED = 1, AF_BUNDLE_E_VERSION = 2 };
 /*
- * Checks size, digest, every table bound and id, strings' zero bytes, that each view and each argument's range lies inside its buffer (where its
- * size is static), and that no kernel writes where it may not. data must stay and be 8-aligned. 0 or AF_BUNDLE_E_*; *ret_why (may be NULL)
- * gets static text.
+ * Checks size, digest, every table bound and id, strings' zero bytes, that each view and each argument's range lies inside its buffer
+ * (where its size is static), and that no kernel writes where it may not. data must stay and be 8-aligned. 0 or AF_BUNDLE_E_*; *ret_why
+ * (may be NULL) gets static text.
  */
 int af_bundle_open(const void *data, size_t n, struct af_bundle *ret_bundle, const char **ret_why) AF_WARN_UNUSED;
 const void *af_bundle_at(const struct af_bundle *b, enum af_bundle_section section, uint32_t i); /* NULL beyond the end */
@@ -187,15 +199,16 @@ struct af_slot_map {
 };
 /* Appends u32 n_inputs, n_nodes, n_symbols, then the three arrays as u32. */
 void af_slot_map_write(const struct af_slot_map *m, struct af_buf *buf);
-/* Allocates with malloc; free with af_slot_map_deinit. Slots must be below their list's length or AF_NONE. 0, -ENOMEM, AF_BUNDLE_E_DAMAGED. */
+/* Allocates with malloc; free with af_slot_map_deinit. Slots must be below their list's length or AF_NONE. 0, -ENOMEM, AF_BUNDLE_E_DAMAGED.
+ */
 int af_slot_map_read(const void *p, size_t n, struct af_slot_map *ret_map) AF_WARN_UNUSED;
 void af_slot_map_deinit(struct af_slot_map *m);
 
 /*
  * Plan: what a plan job returns. Skeleton bundle + one source per distinct kernel + the key.
- *   u32 "AFP1", u32 n_kernels, 32 bytes fragment digest, u32 zero, field skeleton (its bytes start at 48, so that it is aligned where the plan
- *   is), then per kernel: 32 bytes key, field toolchain id, field symbol (both with their zero byte), field source; then field slot map (empty
- *   for canonical requests), field canonical bytes, field fallback lines.
+ *   u32 "AFP1", u32 n_kernels, 32 bytes fragment digest, u32 zero, field skeleton (its bytes start at 48, so that it is aligned where the
+ * plan is), then per kernel: 32 bytes key, field toolchain id, field symbol (both with their zero byte), field source; then field slot map
+ * (empty for canonical requests), field canonical bytes, field fallback lines.
  */
 struct af_plan_kernel {
         struct af_digest key;
@@ -212,6 +225,7 @@ struct af_plan_view {
 };
 /* Appends; buf should be empty, or 16-aligned so far, for the skeleton's alignment. */
 void af_plan_write(const struct af_plan_view *plan, struct af_buf *buf);
-/* Borrows from p; the skeleton and the maps are not opened. Frees nothing on failure that the caller has to know. 0, -ENOMEM, AF_BUNDLE_E_*. */
+/* Borrows from p; the skeleton and the maps are not opened. Frees nothing on failure that the caller has to know. 0, -ENOMEM,
+ * AF_BUNDLE_E_*. */
 int af_plan_read(const void *p, size_t n, struct af_plan_view *ret_plan) AF_WARN_UNUSED;
 void af_plan_view_deinit(struct af_plan_view *plan);

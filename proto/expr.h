@@ -19,7 +19,17 @@
 #include "base/diag.h"
 #include "base/macros.h"
 
-enum af_expr_kind { AF_EXPR_CONST, AF_EXPR_SYMBOL, AF_EXPR_ADD, AF_EXPR_SUB, AF_EXPR_MUL, AF_EXPR_FLOORDIV, AF_EXPR_MOD, AF_EXPR_MAX, AF_EXPR_MIN };
+enum af_expr_kind {
+        AF_EXPR_CONST,
+        AF_EXPR_SYMBOL,
+        AF_EXPR_ADD,
+        AF_EXPR_SUB,
+        AF_EXPR_MUL,
+        AF_EXPR_FLOORDIV,
+        AF_EXPR_MOD,
+        AF_EXPR_MAX,
+        AF_EXPR_MIN
+};
 
 struct af_expr {
         uint32_t kind;   /* enum af_expr_kind */
@@ -51,15 +61,16 @@ bool af_expr_is_const(const struct af_expr_pool *pool, uint32_t id, int64_t *ret
 /* Value for given symbol values. 0, OVERFLOW, DIV_ZERO. */
 int af_expr_eval(const struct af_expr_pool *pool, uint32_t id, const int64_t *symbols, int64_t *ret_v) AF_WARN_UNUSED;
 /* Bounds from the symbols' ranges; saturate at the int64 limits. */
-void af_expr_range(const struct af_expr_pool *pool, uint32_t id, const int64_t *mins, const int64_t *maxs, int64_t *ret_min, int64_t *ret_max);
+void af_expr_range(const struct af_expr_pool *pool, uint32_t id, const int64_t *mins, const int64_t *maxs, int64_t *ret_min,
+                   int64_t *ret_max);
 /*
  * Text grammar: integers, symbol names ([A-Za-z_][A-Za-z0-9_]*, not max or min), + - * // % and parentheses, max(a,b,...), min(a,b,...).
  * names: the n_names symbols. 0, -ENOMEM, or any AF_EXPR_E_*.
  */
 int af_expr_parse(struct af_expr_pool *pool, const char *text, const char *const *names, uint32_t n_names, uint32_t *ret_id) AF_WARN_UNUSED;
 /* As af_expr_parse over n bytes; order (may be NULL): the indices of names sorted by strcmp, so that a name is found by bisection. */
-int af_expr_parse_sorted(struct af_expr_pool *pool, const char *text, size_t n, const char *const *names, const uint32_t *order, uint32_t n_names,
-                         uint32_t *ret_id) AF_WARN_UNUSED;
+int af_expr_parse_sorted(struct af_expr_pool *pool, const char *text, size_t n, const char *const *names, const uint32_t *order,
+                         uint32_t n_names, uint32_t *ret_id) AF_WARN_UNUSED;
 /* Whether s may name a symbol. */
 bool af_expr_is_name(const char *s) AF_WARN_UNUSED;
 /* What a code means, for a message: "overflows 64 bits". Static text. */

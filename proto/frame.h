@@ -17,10 +17,10 @@
 #include "base/buf.h"
 #include "base/digest.h"
 
-#define AF_FRAME_MAGIC 0x31574641u /* "AFW1" */
-#define AF_FRAME_VERSION 1
+#define AF_FRAME_MAGIC        0x31574641u /* "AFW1" */
+#define AF_FRAME_VERSION      1
 #define AF_FRAME_HEADER_BYTES 32u
-#define AF_FRAME_MAX_BODY (72u << 20)
+#define AF_FRAME_MAX_BODY     (72u << 20)
 
 enum af_frame_type {
         AF_FRAME_HELLO = 1,    /* both ways, first; see tags */
@@ -37,26 +37,26 @@ enum af_frame_type {
 };
 
 enum af_frame_tag {
-        AF_TAG_VERSIONS = 1,       /* u16 min, u16 max */
-        AF_TAG_CAPABILITIES = 2,   /* u64 bits, AF_CAP_* */
-        AF_TAG_CANON_VERSION = 3,  /* u32 */
-        AF_TAG_PEER_NAME = 4,      /* text, for logs: escaped there */
-        AF_TAG_ENV_DIGEST = 5,     /* 32 bytes: default toolchain's environment (server's hello) */
-        AF_TAG_CANON = 16,         /* canonical bytes of a fragment */
-        AF_TAG_TEXT_JSON = 17,     /* fragment as JSON text instead */
-        AF_TAG_ORIGINS = 18,       /* names of nodes for messages, canonical order, u32 count then fields; optional */
-        AF_TAG_KEY = 19,           /* 32-byte fragment digest, then 32-byte environment digest */
-        AF_TAG_HIT = 20,           /* u8: AF_HIT_* */
-        AF_TAG_BUNDLE = 21,        /* inline bytes */
-        AF_TAG_BUNDLE_BYTES = 22,  /* u64 size of the memfd's content */
-        AF_TAG_SLOT_MAP = 23,      /* for JSON requests: proto/bundle.h's struct af_slot_map serialised */
-        AF_TAG_CODE = 24,          /* u32 enum af_error_code */
-        AF_TAG_RETRYABLE = 25,     /* u8 */
-        AF_TAG_TEXT = 26,          /* UTF-8 */
-        AF_TAG_ELAPSED_MS = 27,    /* u64 */
-        AF_TAG_WAITERS = 28,       /* u32 */
-        AF_TAG_COMPILE_US = 29,    /* u64: what the compile cost, 0 on a hit */
-        AF_TAG_LOOKUP_ONLY = 30,   /* u8 1: a miss is answered by ERROR not_found, nothing is compiled */
+        AF_TAG_VERSIONS = 1,      /* u16 min, u16 max */
+        AF_TAG_CAPABILITIES = 2,  /* u64 bits, AF_CAP_* */
+        AF_TAG_CANON_VERSION = 3, /* u32 */
+        AF_TAG_PEER_NAME = 4,     /* text, for logs: escaped there */
+        AF_TAG_ENV_DIGEST = 5,    /* 32 bytes: default toolchain's environment (server's hello) */
+        AF_TAG_CANON = 16,        /* canonical bytes of a fragment */
+        AF_TAG_TEXT_JSON = 17,    /* fragment as JSON text instead */
+        AF_TAG_ORIGINS = 18,      /* names of nodes for messages, canonical order, u32 count then fields; optional */
+        AF_TAG_KEY = 19,          /* 32-byte fragment digest, then 32-byte environment digest */
+        AF_TAG_HIT = 20,          /* u8: AF_HIT_* */
+        AF_TAG_BUNDLE = 21,       /* inline bytes */
+        AF_TAG_BUNDLE_BYTES = 22, /* u64 size of the memfd's content */
+        AF_TAG_SLOT_MAP = 23,     /* for JSON requests: proto/bundle.h's struct af_slot_map serialised */
+        AF_TAG_CODE = 24,         /* u32 enum af_error_code */
+        AF_TAG_RETRYABLE = 25,    /* u8 */
+        AF_TAG_TEXT = 26,         /* UTF-8 */
+        AF_TAG_ELAPSED_MS = 27,   /* u64 */
+        AF_TAG_WAITERS = 28,      /* u32 */
+        AF_TAG_COMPILE_US = 29,   /* u64: what the compile cost, 0 on a hit */
+        AF_TAG_LOOKUP_ONLY = 30,  /* u8 1: a miss is answered by ERROR not_found, nothing is compiled */
 };
 #define AF_CAP_MEMFD 1u
 
@@ -64,21 +64,21 @@ enum af_hit { AF_HIT_COMPILED = 0, AF_HIT_JOINED = 1 /* waited for another's com
 
 /* Codes on the wire: append only. */
 enum af_error_code {
-        AF_ERROR_PROTOCOL = 1,      /* malformed or out of order; the connection closes */
-        AF_ERROR_VERSION = 2,       /* no common version */
-        AF_ERROR_REFUSED = 3,       /* not admitted */
-        AF_ERROR_INVALID = 4,       /* the fragment: text names node and field */
+        AF_ERROR_PROTOCOL = 1, /* malformed or out of order; the connection closes */
+        AF_ERROR_VERSION = 2,  /* no common version */
+        AF_ERROR_REFUSED = 3,  /* not admitted */
+        AF_ERROR_INVALID = 4,  /* the fragment: text names node and field */
         AF_ERROR_TOO_LARGE = 5,
-        AF_ERROR_COMPILE = 6,       /* the toolchain refused; text is its message */
+        AF_ERROR_COMPILE = 6, /* the toolchain refused; text is its message */
         AF_ERROR_DEADLINE = 7,
         AF_ERROR_CANCELED = 8,
-        AF_ERROR_DRAINING = 9,      /* retryable */
-        AF_ERROR_BUSY = 10,         /* retryable: queue or quota full */
-        AF_ERROR_JOB_DIED = 11,     /* retryable: plan or compile process killed (memory, signal) */
+        AF_ERROR_DRAINING = 9,  /* retryable */
+        AF_ERROR_BUSY = 10,     /* retryable: queue or quota full */
+        AF_ERROR_JOB_DIED = 11, /* retryable: plan or compile process killed (memory, signal) */
         AF_ERROR_INTERNAL = 12,
         AF_ERROR_NOT_FOUND = 13,
-        AF_ERROR_TOOLCHAIN = 14,    /* unknown or unusable toolchain or SoC */
-        AF_ERROR_STORAGE = 15,      /* retryable: nowhere to put temporary files */
+        AF_ERROR_TOOLCHAIN = 14, /* unknown or unusable toolchain or SoC */
+        AF_ERROR_STORAGE = 15,   /* retryable: nowhere to put temporary files */
 };
 const char *af_error_code_name(enum af_error_code code); /* "deadline" */
 
