@@ -74,7 +74,9 @@ bool af_parse_integer(struct af_fragment_parser *p, const struct af_where *at, c
                 return false;
         }
         af_parse_text(p, item, &text, &n);
-        switch (af_number_int64(text, n, ret_v)) {
+        /* A string is for digits that a number would lose: 1e3 in one is a mistake. */
+        bool is_digits = !cJSON_IsString(item) || strspn(text, "-0123456789") == n;
+        switch (is_digits ? af_number_int64(text, n, ret_v) : AF_NUMBER_E_SYNTAX) {
         case AF_NUMBER_E_SYNTAX:
                 af_parse_fail(p, at, NULL, "is not an integer");
                 return false;
