@@ -95,7 +95,8 @@ AF_TWIN_NOINLINE void rep_cast(D *d, const S *a, const Mask &m, int rep, const U
         });
 }
 template <class D, class S, RoundMode M, class... X> AF_TWIN_INLINE void cast_mode(D *d, const S *a, const X &...x) {
-        if constexpr ((cast_modes < D, S >>> static_cast<unsigned>(M) & 1) != 0) {
+        constexpr unsigned modes = cast_modes<D, S>, bit = 1u << static_cast<unsigned>(M);
+        if constexpr ((modes & bit) != 0) {
                 if constexpr (sizeof...(X) == 1) {
                         if (saturating<D>())
                                 loop_cast<D, S, M, true>(d, a, x...);
