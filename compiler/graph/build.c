@@ -218,29 +218,38 @@ static void add_outputs(struct builder *b) {
         }
 }
 
-int af_graph_from_fragment(struct af_graph *g, const struct af_fragment *f, struct af_diags *diags) {
-        struct builder b = {.g = g, .f = f, .diags = diags};
+static int build(struct builder *b, struct af_tally *tally) {
         uint64_t n_values;
         int r;
+
+        if (!count_outputs(b, &n_values))
+                return AF_GRAPH_E_INVALID;
+        r = af_graph_copy_exprs(b->g, &b->f->exprs);
+        if (r == 0)
+                r = alloc_arrays(b, n_values);
+        if (r == 0) {
+                add_symbols(b);
+                r = add_inputs(b);
+        }
+        if (r < 0)
+                return r;
+        add_constants(b);
+        r = add_nodes(b);
+        if (r < 0)
+                return r;
+        add_outputs(b);
+        return af_graph_finish(b->g, false, tally);
+}
+
+int af_graph_from_fragment(struct af_graph *g, const struct af_fragment *f, struct af_diags *diags) {
+        struct builder b = {.g = g, .f = f};
+        struct af_tally tally = {0};
 
         *g = (struct af_graph){.arena = f->arena, .name = f->name, .soc = f->soc, .toolchain = f->toolchain};
         g->twin = f->twin;
         g->numerics = f->numerics;
-        if (!count_outputs(&b, &n_values))
-                return AF_GRAPH_E_INVALID;
-        r = af_graph_copy_exprs(g, &f->exprs);
-        if (r == 0)
-                r = alloc_arrays(&b, n_values);
-        if (r == 0) {
-                add_symbols(&b);
-                r = add_inputs(&b);
-        }
-        if (r < 0)
-                return r;
-        add_constants(&b);
-        r = add_nodes(&b);
-        if (r < 0)
-                return r;
-        add_outputs(&b);
-        return af_graph_finish(g, false, diags);
+        b.diags = af_tally_start(&tally, diags);
+        int r = build(&b, &tally);
+        af_diags_deinit(&tally.own);
+        return r;
 }

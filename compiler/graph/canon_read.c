@@ -258,7 +258,7 @@ static void read_node(struct reader *r, uint32_t index) {
         n->op = op;
         n->source = index;
         n->n_in = count(r, AF_LIMIT_NODE_INPUTS, 4, "too many operands");
-        uint32_t n_out = count(r, AF_LIMIT_VALUES, 3, "too many results");
+        uint32_t n_out = count(r, AF_LIMIT_NODE_INPUTS, 3, "too many results");
         if (op >= AF_N_OPS || (op != AF_OP_OPAQUE && n_out != 1) || n_attrs > AF_N_ATTRS)
                 wrong(r, "bad node");
         uint32_t *ids = ok(r) ? alloc(r, (size_t)n->n_in + n_out, sizeof(*ids)) : NULL;
@@ -291,7 +291,7 @@ static void read_nodes(struct reader *r) {
 }
 
 static void read_outputs(struct reader *r) {
-        uint32_t n = count(r, AF_LIMIT_VALUES, 9, "too many outputs");
+        uint32_t n = count(r, AF_LIMIT_OUTPUTS, 9, "too many outputs");
 
         r->g->outputs = alloc(r, n, sizeof(*r->g->outputs));
         for (uint32_t i = 0; i < n && ok(r); i++) {
@@ -310,6 +310,7 @@ static void read_outputs(struct reader *r) {
 
 int af_canon_read(struct af_graph *g, struct af_arena *arena, const void *p, size_t n, struct af_diags *diags) {
         struct reader r = {.c = af_cursor_make(p, n), .g = g, .arena = arena};
+        struct af_tally tally = {0};
         void (*const sections[])(struct reader *) = {read_header,    read_symbols, read_exprs,  read_inputs,
                                                      read_constants, read_nodes,   read_outputs};
 
@@ -331,6 +332,8 @@ int af_canon_read(struct af_graph *g, struct af_arena *arena, const void *p, siz
                 af_diag_error(diags, "canonical form", "damaged at byte %zu: %s", r.c.at, r.why ? r.why : "cut off");
                 return AF_CANON_E_DAMAGED;
         }
-        int e = af_graph_finish(g, true, diags);
+        (void)af_tally_start(&tally, diags);
+        int e = af_graph_finish(g, true, &tally);
+        af_diags_deinit(&tally.own);
         return e > 0 ? AF_CANON_E_DAMAGED : e;
 }

@@ -7,6 +7,16 @@
 
 #include "compiler/graph/internal.h"
 
+struct af_diags *af_tally_start(struct af_tally *t, struct af_diags *diags) {
+        t->diags = diags ? diags : &t->own;
+        t->before = t->diags->n_errors;
+        return t->diags;
+}
+
+bool af_tally_failed(const struct af_tally *t) {
+        return t->diags->n_errors > t->before;
+}
+
 int af_graph_copy_exprs(struct af_graph *g, const struct af_expr_pool *from) {
         g->exprs = *from;
         g->exprs.arena = g->arena;
@@ -22,22 +32,6 @@ int af_graph_copy_exprs(struct af_graph *g, const struct af_expr_pool *from) {
                         return -ENOMEM;
         }
         return 0;
-}
-
-/* Counts mistakes of this graph although the sink may hold others, or be NULL. */
-struct tally {
-        struct af_diags *diags, own;
-        uint32_t before;
-};
-
-static struct af_diags *tally_start(struct tally *t, struct af_diags *diags) {
-        t->diags = diags ? diags : &t->own;
-        t->before = t->diags->n_errors;
-        return t->diags;
-}
-
-static bool tally_failed(const struct tally *t) {
-        return t->diags->n_errors > t->before;
 }
 
 static void compare_output(struct af_infer_ctx *ctx, const struct af_graph *g, const struct af_node *n,
@@ -159,29 +153,25 @@ static int order_finally(struct af_graph *g, bool keep_order, struct af_diags *d
         return r != 0 ? r : af_graph_permute(g, order);
 }
 
-int af_graph_finish(struct af_graph *g, bool keep_order, struct af_diags *diags) {
+int af_graph_finish(struct af_graph *g, bool keep_order, struct af_tally *tally) {
         struct af_symbol_facts facts;
-        struct tally tally = {0};
         const uint32_t *order;
-        int r;
+        int r = af_symbol_facts_make(g, &facts);
 
-        diags = tally_start(&tally, diags);
-        r = af_symbol_facts_make(g, &facts);
         if (r == 0)
-                r = af_graph_sort(g, NULL, NULL, &order, diags);
+                r = af_graph_sort(g, NULL, NULL, &order, tally->diags);
         bool sorted = r == 0;
         if (sorted && !keep_order && !is_identity(order, g->n_nodes))
                 r = af_graph_permute(g, order);
         /* With a cycle the order does not matter to the rest: each node is checked by itself. */
         if (r >= 0)
-                r = af_graph_infer(g, &facts, true, diags);
+                r = af_graph_infer(g, &facts, true, tally->diags);
         if (r >= 0)
-                r = af_graph_check_values(g, &facts, true, diags);
-        if (r >= 0 && sorted && !tally_failed(&tally))
-                r = order_finally(g, keep_order, diags);
+                r = af_graph_check_values(g, &facts, true, tally->diags);
+        if (r >= 0 && sorted && !af_tally_failed(tally))
+                r = order_finally(g, keep_order, tally->diags);
         if (r >= 0)
-                r = tally_failed(&tally) || !sorted ? AF_GRAPH_E_INVALID : r;
-        af_diags_deinit(&tally.own);
+                r = af_tally_failed(tally) || !sorted ? AF_GRAPH_E_INVALID : r;
         return r;
 }
 
@@ -218,12 +208,12 @@ static bool links_hold(const struct af_graph *g, struct af_diags *diags) {
 int af_graph_check(const struct af_graph *g, struct af_diags *diags) {
         struct af_arena arena;
         struct af_symbol_facts facts;
-        struct tally tally = {0};
+        struct af_tally tally = {0};
         struct af_graph copy = *g;
         uint32_t *first, *list;
         int r;
 
-        diags = tally_start(&tally, diags);
+        diags = af_tally_start(&tally, diags);
         af_arena_init(&arena, 0);
         copy.arena = &arena;
         r = af_graph_copy_exprs(&copy, &g->exprs);
@@ -238,7 +228,7 @@ int af_graph_check(const struct af_graph *g, struct af_diags *diags) {
                 if (r == 0 && !edges_hold(g, first, list))
                         af_diag_error(diags, "nodes", "effects or in-place updates are out of order");
         }
-        if (r >= 0 && tally_failed(&tally))
+        if (r >= 0 && af_tally_failed(&tally))
                 r = AF_GRAPH_E_INVALID;
         af_arena_deinit(&arena);
         af_diags_deinit(&tally.own);

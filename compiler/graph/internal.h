@@ -17,6 +17,14 @@ struct af_where {
 void af_where_error(struct af_diags *diags, const struct af_where *w, const char *field, const char *hint, const char *fmt, ...)
         AF_PRINTF(5, 6);
 
+/* Counts mistakes of one graph although the sink may hold others, or be NULL: then its own sink stands in (deinit own). Starts all zero. */
+struct af_tally {
+        struct af_diags *diags, own;
+        uint32_t before;
+};
+struct af_diags *af_tally_start(struct af_tally *t, struct af_diags *diags);
+bool af_tally_failed(const struct af_tally *t);
+
 /* Ranges and names of the symbols, for proofs and messages; all NULL: unknown. */
 struct af_symbol_facts {
         const int64_t *mins, *maxs;
@@ -90,9 +98,11 @@ int af_graph_sort(const struct af_graph *g, const uint32_t *first, const uint32_
                   struct af_diags *diags) AF_WARN_UNUSED;
 /* Puts the nodes into this order and renumbers the values: inputs, constants, then node outputs in node order. 0 or -ENOMEM. */
 int af_graph_permute(struct af_graph *g, const uint32_t *order) AF_WARN_UNUSED;
-/* Sorts over operands, infers, checks, sorts again over order edges. The common end of both constructors. keep_order: the nodes must stand
- * right. */
-int af_graph_finish(struct af_graph *g, bool keep_order, struct af_diags *diags) AF_WARN_UNUSED;
+/*
+ * Sorts over operands, infers, checks, sorts again over order edges: the common end of both constructors. keep_order: the nodes must stand
+ * right. Mistakes that tally has counted before count too. 0, -ENOMEM, AF_GRAPH_E_INVALID.
+ */
+int af_graph_finish(struct af_graph *g, bool keep_order, struct af_tally *tally) AF_WARN_UNUSED;
 
 /* A private copy of the pool for g, in g's arena: it grows without the other. 0 or -ENOMEM. */
 int af_graph_copy_exprs(struct af_graph *g, const struct af_expr_pool *from) AF_WARN_UNUSED;

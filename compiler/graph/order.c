@@ -239,18 +239,49 @@ static uint32_t updater_of(const struct af_graph *g, uint32_t output) {
         return g->values[o->value].index;
 }
 
-/* Counts (list NULL) or writes the edges; at[n + 1] is where the next edge of node n goes, or its count. False beyond the limit. */
-static bool edges_pass(const struct af_graph *g, const struct readers *readers, uint32_t *at, uint32_t *list) {
-        uint32_t before = AF_NONE, n_edges = 0;
+static int by_source(const void *a, const void *b, void *userdata) {
+        const struct af_node *nodes = userdata;
+        uint32_t x = nodes[*(const uint32_t *)a].source, y = nodes[*(const uint32_t *)b].source;
 
-        for (uint32_t i = 0; i < g->n_nodes; i++) {
-                if (!g->nodes[i].effects)
-                        continue;
-                if (before != AF_NONE && list)
-                        list[at[i + 1]++] = before;
-                else if (before != AF_NONE)
-                        at[i + 2]++;
-                before = i;
+        return x < y ? -1 : x > y;
+}
+
+/* Effectful nodes in the sender's order, in the graph's arena. 0 or -ENOMEM. */
+static int effectful_nodes(const struct af_graph *g, uint32_t **ret_nodes, uint32_t *ret_n) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                n += g->nodes[i].effects;
+        uint32_t *nodes = af_arena_calloc(g->arena, n, sizeof(*nodes));
+        if (!nodes)
+                return -ENOMEM;
+        *ret_n = n;
+        n = 0;
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                if (g->nodes[i].effects)
+                        nodes[n++] = i;
+        qsort_r(nodes, n, sizeof(*nodes), by_source, g->nodes);
+        *ret_nodes = nodes;
+        return 0;
+}
+
+/* Where edges come from. */
+struct edge_facts {
+        struct readers readers;
+        uint32_t *effectful;
+        uint32_t n_effectful;
+};
+
+/* Counts (list NULL) or writes the edges; at[n + 1] is where the next edge of node n goes, at[n + 2] its count. False beyond the limit. */
+static bool edges_pass(const struct af_graph *g, const struct edge_facts *facts, uint32_t *at, uint32_t *list) {
+        const struct readers *readers = &facts->readers;
+        uint32_t n_edges = 0;
+
+        for (uint32_t k = 1; k < facts->n_effectful; k++) {
+                if (list)
+                        list[at[facts->effectful[k] + 1]++] = facts->effectful[k - 1];
+                else
+                        at[facts->effectful[k] + 2]++;
         }
         for (uint32_t o = 0; o < g->n_outputs; o++) {
                 uint32_t u = updater_of(g, o);
@@ -273,24 +304,24 @@ static bool edges_pass(const struct af_graph *g, const struct readers *readers, 
 
 int af_graph_order_edges(const struct af_graph *g, uint32_t **ret_first, uint32_t **ret_list) {
         uint32_t *first = af_arena_calloc(g->arena, (size_t)g->n_nodes + 2, sizeof(*first)), *list;
-        struct readers readers = {0};
+        struct edge_facts facts = {0};
         bool in_place = false;
-        int r = 0;
+        int r = effectful_nodes(g, &facts.effectful, &facts.n_effectful);
 
         for (uint32_t o = 0; o < g->n_outputs; o++)
                 in_place |= updater_of(g, o) != AF_NONE;
-        if (in_place)
-                r = readers_make(g, &readers);
+        if (in_place && r == 0)
+                r = readers_make(g, &facts.readers);
         if (r < 0 || !first)
                 return -ENOMEM;
-        if (!edges_pass(g, &readers, first, NULL))
+        if (!edges_pass(g, &facts, first, NULL))
                 return AF_GRAPH_E_INVALID;
         for (uint32_t n = 0; n < g->n_nodes; n++)
                 first[n + 2] += first[n + 1];
         list = af_arena_calloc(g->arena, first[g->n_nodes + 1], sizeof(*list));
         if (!list)
                 return -ENOMEM;
-        edges_pass(g, &readers, first, list);
+        edges_pass(g, &facts, first, list);
         *ret_first = first;
         *ret_list = list;
         return 0;

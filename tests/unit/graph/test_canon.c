@@ -339,32 +339,44 @@ static void mutate(const struct af_buf *canon, uint64_t seed) {
 }
 
 Test(canon, damaged_bytes, .timeout = 120) {
-        const char *rich = "'symbols': [{'name': 's', 'max': 64}, {'name': 't'}], "
-                           "'constants': [{'name': 'c', 'dtype': 'float64', 'shape': [], 'value': 0.1}], " FRAGMENT(
-                                   DYN("s",
-                                       "t*2+1") ", {'name': 'v', 'dtype': 'float32', 'shape': ['s', 'max(t, 3)'], 'strides': ['t', 1], "
-                                                "'buffer': 'm'}",
-                                   NODE("n", "mul", "'x', 'c'", "", "{'name': 'p', 'dtype': 'float32', 'shape': ['s', '1+2*t']}") ", " NODE(
-                                           "r", "reduce_sum", "'p'", "'axes': [1], 'keepdims': true",
-                                           "{'name': 'q', 'dtype': 'float32', 'shape': ['s', 1]}") ", " NODE("l", "leaky_relu", "'q'", "",
-                                                                                                             "{'name': 'w', 'dtype': "
-                                                                                                             "'float32', 'shape': ['s', "
-                                                                                                             "1]}") ", " NODE("o", "opaque",
-                                                                                                                              "'v', 'w'",
-                                                                                                                              "'effects': "
-                                                                                                                              "true",
-                                                                                                                              "{'name': "
-                                                                                                                              "'k', "
-                                                                                                                              "'dtype': "
-                                                                                                                              "'bool', "
-                                                                                                                              "'shape': "
-                                                                                                                              "[2]}") ","
-                                                                                                                                      " " NODE("u",
-                                                                                                                                               "gelu",
-                                                                                                                                               "'v'",
-                                                                                                                                               "",
-                                                                                                                                               "{'name': 'y', 'dtype': 'float32', 'shape': ['s', 'max(t, 3)']}"),
-                                   "{'value': 'y', 'alias_of': 'v'}, 'w', 'k'");
+        const char *rich =
+                "'symbols': [{'name': 's', 'max': 64}, {'name': 't'}], "
+                "'constants': [{'name': 'c', 'dtype': 'float64', 'shape': [], 'value': 0.1}], " FRAGMENT(
+                        DYN("s", "t*2+1") ", {'name': 'v', 'dtype': 'float32', 'shape': ['s', 'max(t, 3)'], 'strides': ['t', 1], "
+                                          "'buffer': 'm'}",
+                        NODE("n", "mul", "'x', 'c'", "", "{'name': 'p', 'dtype': 'float32', 'shape': ['s', '1+2*t']}") ", " NODE(
+                                "r", "reduce_sum", "'p'", "'axes': [1], 'keepdims': true",
+                                "{'name': 'q', 'dtype': 'float32', 'shape': ['s', 1]}") ", " NODE("l", "leaky_relu", "'q'", "",
+                                                                                                  "{'name': 'w', 'dtype': "
+                                                                                                  "'float32', 'shape': ['s', "
+                                                                                                  "1]}") ", " NODE("o", "opaque",
+                                                                                                                   "'v', 'w'",
+                                                                                                                   "'effects': "
+                                                                                                                   "true",
+                                                                                                                   "{'name': "
+                                                                                                                   "'k', "
+                                                                                                                   "'dtype': "
+                                                                                                                   "'bool', "
+                                                                                                                   "'shape': "
+                                                                                                                   "[2]}") ","
+                                                                                                                           " " NODE(
+                                                                                                                                   "u",
+                                                                                                                                   "gelu",
+                                                                                                                                   "'v'",
+                                                                                                                                   "",
+                                                                                                                                   "{'name'"
+                                                                                                                                   ": 'y', "
+                                                                                                                                   "'dtype'"
+                                                                                                                                   ": "
+                                                                                                                                   "'float3"
+                                                                                                                                   "2', "
+                                                                                                                                   "'shape'"
+                                                                                                                                   ": "
+                                                                                                                                   "['s', "
+                                                                                                                                   "'max(t,"
+                                                                                                                                   " 3)']"
+                                                                                                                                   "}"),
+                        "{'value': 'y', 'alias_of': 'v'}, 'w', 'k'");
         struct af_buf canon = canon_of(rich);
 
         for (size_t n = 0; n < canon.size; n++) {
