@@ -23,6 +23,7 @@ struct parser {
 };
 
 static int parse_sum(struct parser *p, uint32_t *ret_id);
+static int parse_unary(struct parser *p, uint32_t *ret_id);
 
 static bool is_digit(char c) {
         return c >= '0' && c <= '9';
@@ -133,7 +134,7 @@ static int parse_unary_inner(struct parser *p, uint32_t *ret_id) {
         if (take(p, "-")) {
                 if (p->at < p->end && is_digit(*p->at))
                         return parse_integer(p, true, ret_id);
-                r = parse_unary_inner(p, &id);
+                r = parse_unary(p, &id);
                 if (r == 0)
                         r = af_expr_const(p->pool, 0, &zero);
                 return r != 0 ? r : af_expr_binary(p->pool, AF_EXPR_SUB, zero, id, ret_id);
