@@ -37,7 +37,9 @@ struct af_prim_ins {
         uint64_t imm; /* scalar operand, bits of `dtype`, low bytes first */
 };
 
-#define AF_PROG_MAX 320 /* instructions in one op's expansion */
+#define AF_PROG_MAX 320         /* instructions in one op's expansion */
+#define AF_PROG_MAX_OPERANDS 4
+#define AF_PROG_MAX_LIVE 40     /* values alive at once, operands apart */
 struct af_prog {
         uint16_t n_operands;
         uint16_t n_ins;
@@ -95,14 +97,23 @@ size_t af_eval_scratch_bytes(size_t n);
 enum af_combine { AF_COMBINE_ADD, AF_COMBINE_MAX, AF_COMBINE_MIN, AF_COMBINE_MUL };
 struct af_reduce_plan {
         enum af_combine combine;
-        enum af_dtype acc; /* FLOAT32, FLOAT16 (max/min of halves) or INT32 */
+        enum af_dtype acc; /* FLOAT32, FLOAT16 (max/min of halves) or INT32; for the reference alone also INT64 */
         uint64_t identity; /* bits of acc: +0.0, 1, -inf, +inf, INT_MIN, ... */
         struct af_prog pre;  /* one operand: the input's dtype */
         struct af_prog post; /* one operand: acc */
 };
-/* count: elements reduced into one result (for mean). 0 or AF_EXPAND_E_UNSUPPORTED (int64 on the device). */
+/*
+ * count: elements reduced into one result: the divisor of a mean, and where the result is int64 the bound that shows that int32
+ * holds every partial sum (where it is not known: the largest it can be). 0 or AF_EXPAND_E_UNSUPPORTED (int64 on the device).
+ */
 int af_expand_reduce(enum af_op op, enum af_dtype in_dtype, enum af_dtype out_dtype, uint64_t count, struct af_reduce_plan *ret_plan,
                      const char **ret_reason);
+
+/* As af_expand_reduce for the definition alone: covers what it refuses, with INT64 as acc. */
+int af_eval_reduce_plan(enum af_op op, enum af_dtype in_dtype, enum af_dtype out_dtype, uint64_t count, struct af_reduce_plan *ret_plan,
+                        const char **ret_reason);
+/* Bits of acc that change nothing: what an empty run gives. */
+uint64_t af_combine_identity(enum af_combine combine, enum af_dtype acc);
 
 /*
  * The ordered combine over one logical run, as DESIGN 4 defines it. `last` tells whether the reduced axis group is the last
@@ -113,5 +124,12 @@ void af_combine_run(enum af_combine combine, enum af_dtype acc, bool last, const
 
 /* Runs a program: operands and result in memory form (bool: uint8). scratch as above. */
 void af_prog_eval(const struct af_prog *prog, const enum af_dtype *operand_dtypes, const void *const *srcs, void *dst, size_t n, void *scratch);
-/* One primitive over n elements of its memory form (MASK: uint8 0/1). dst may be a source. */
+/*
+ * Most values alive at once, operands apart, where a result takes the place of a source of its element size that dies there. At most
+ * AF_PROG_MAX_LIVE for every program of af_expand.
+ */
+unsigned af_prog_max_live(const struct af_prog *prog);
+/* One primitive over n elements of its memory form (MASK: uint8 0/1). dst may be a source of the same element size. */
 void af_prim_eval(const struct af_prim_ins *ins, const void *const *srcs, void *dst, size_t n);
+/* Whether the primitive exists for these dtypes and this mode: then af_prim_eval may be called. */
+bool af_prim_valid(const struct af_prim_ins *ins);

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From op and dtypes to a program. Each op is computed in one compute type (float16, float32, int16, int32 or masks), its operands
+ * widened to that exactly, its result rounded or wrapped to the declared dtype once.
+ *
+ *   float16           float16 calls where one exists and constants fit, else float32
+ *   bfloat16          float32: the vector unit has no bfloat16 arithmetic
+ *   int8 uint8 int16  int16, wrapped to 8 bits at the end
+ *   int64             nothing: left to the framework
+ */
+#include "numeric/build_macros.h"
+#include "numeric/prim.h"
+
+static af_val refuse(struct af_builder *b, const char *reason) {
+        if (!b->reason)
+                b->reason = reason;
+        return 0;
+}
+
+static bool fits_f16(const struct af_expand_operand *o) {
+        float s = af_f32_from_bits((uint32_t)af_scalar_bits(o, AF_DTYPE_FLOAT32));
+
+        return s != s || af_f16_to_f32((uint16_t)af_scalar_bits(o, AF_DTYPE_FLOAT16)) == s;
+}
+
+/* float16 where all operands are that or constants that it holds, else float32. The values are the same either way. */
+static enum af_dtype float_compute(const struct af_builder *b) {
+        for (unsigned i = 0; i < b->n_operands; i++) {
+                const struct af_expand_operand *o = &b->operands[i];
+
+                if (o->is_scalar ? !fits_f16(o) : o->dtype != AF_DTYPE_FLOAT16)
+                        return AF_DTYPE_FLOAT32;
+        }
+        return AF_DTYPE_FLOAT16;
+}
+
+static enum af_dtype compute_type(struct af_builder *b, enum af_dtype t) {
+        switch ((int)t) {
+        case AF_DTYPE_FLOAT16:
+        case AF_DTYPE_BFLOAT16:
+        case AF_DTYPE_FLOAT32:
+                return float_compute(b);
+        case AF_DTYPE_INT8:
+        case AF_DTYPE_UINT8:
+        case AF_DTYPE_INT16:
+                return AF_DTYPE_INT16;
+        case AF_DTYPE_INT32:
+                return AF_DTYPE_INT32;
+        case AF_DTYPE_INT64:
+                refuse(b, "no int64 arithmetic on the vector unit");
+                return AF_DTYPE_INT32;
+        default:
+                refuse(b, "no arithmetic in this dtype on the vector unit");
+                return AF_DTYPE_INT32;
+        }
+}
+
+static bool is_float(enum af_dtype d) {
+        return af_dtype_kind(d) == 'f';
+}
+
+/* What the constants of an op on tensors of t become first: floats enter unrounded. */
+static enum af_dtype narrow_type(enum af_dtype t, enum af_dtype compute) {
+        return is_float(t) ? compute : t;
+}
+
+/* Compute type to the declared one; in_range: an 8-bit result that cannot have left its range. */
+static af_val store(struct af_builder *b, af_val x, enum af_dtype out, bool in_range) {
+        enum af_dtype d = af_build_type(b, x);
+
+        if (in_range && af_dtype_size(out) == 1 && d == AF_DTYPE_INT16)
+                return af_b_cast(b, af_b_cast(b, x, AF_DTYPE_FLOAT16, AF_ROUND_NONE), out, AF_ROUND_TRUNC);
+        return af_b_convert(b, x, d, out);
+}
+
+/* The bits of -s. */
+static uint64_t negated(enum af_dtype d, uint64_t s) {
+        switch ((int)d) {
+        case AF_DTYPE_FLOAT16:
+                return s ^ 0x8000u;
+        case AF_DTYPE_FLOAT32:
+                return s ^ 0x80000000u;
+        case AF_DTYPE_INT16:
+                return (uint16_t)-s;
+        default:
+                return (uint32_t)-s;
+        }
+}
+
+static uint64_t scalar_imm(const struct af_builder *b, unsigned i, enum af_dtype narrow, enum af_dtype d) {
+        struct af_expand_operand narrowed = {.dtype = narrow, .is_scalar = true, .bits = af_scalar_bits(&b->operands[i], narrow)};
+
+        return af_scalar_bits(&narrowed, d);
+}
+
+/* x op y; a constant on a side where the call has a scalar form becomes its immediate. x - c is x + (-c) in every bit. */
+static af_val binary(struct af_builder *b, enum af_prim prim, enum af_prim scalar_prim, enum af_dtype narrow, enum af_dtype d) {
+        bool left = b->operands[0].is_scalar, right = b->operands[1].is_scalar;
+
+        if (right && !left && scalar_prim != AF_N_PRIMS) {
+                uint64_t imm = scalar_imm(b, 1, narrow, d);
+
+                return af_b_scalar(b, scalar_prim, af_b_operand(b, 0, narrow, d), prim == AF_PRIM_SUB ? negated(d, imm) : imm);
+        }
+        if (left && !right && scalar_prim != AF_N_PRIMS && prim != AF_PRIM_SUB)
+                return af_b_scalar(b, scalar_prim, af_b_operand(b, 1, narrow, d), scalar_imm(b, 0, narrow, d));
+        return AF_B2(prim, af_b_operand(b, 0, narrow, d), af_b_operand(b, 1, narrow, d));
+}
+
+static unsigned dtype_bits(enum af_dtype t) {
+        return af_dtype_size(t) * 8;
+}
+
+static af_val expand_binary(struct af_builder *b, enum af_op op, enum af_dtype t) {
+        enum af_dtype d = compute_type(b, t), n = narrow_type(t, d);
+        af_val x, y;
+
+        switch (op) {
+        case AF_OP_ADD:
+                return store(b, binary(b, AF_PRIM_ADD, AF_PRIM_ADDS, n, d), t, false);
+        case AF_OP_SUB:
+                return store(b, binary(b, AF_PRIM_SUB, AF_PRIM_ADDS, n, d), t, false);
+        case AF_OP_MUL:
+                return store(b, binary(b, AF_PRIM_MUL, AF_PRIM_MULS, n, d), t, false);
+        case AF_OP_MAXIMUM:
+                return store(b, binary(b, AF_PRIM_MAX, AF_PRIM_MAXS, n, d), t, true);
+        case AF_OP_MINIMUM:
+                return store(b, binary(b, AF_PRIM_MIN, AF_PRIM_MINS, n, d), t, true);
+        case AF_OP_DIV:
+                if (is_float(t))
+                        return store(b, binary(b, AF_PRIM_DIV, AF_N_PRIMS, n, d), t, false);
+                x = af_b_operand(b, 0, n, d);
+                y = af_b_operand(b, 1, n, d);
+                return store(b, af_x_int_div(b, x, y), t, false);
+        default: /* POW */
+                if (is_float(t)) {
+                        x = af_b_operand(b, 0, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
+                        y = af_b_operand(b, 1, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
+                        return store(b, af_x_pow(b, x, y), t, false);
+                }
+                x = af_b_operand(b, 0, n, d);
+                if (b->operands[1].is_scalar)
+                        return store(b, af_x_int_pow_const(b, x, (int64_t)scalar_imm(b, 1, n, AF_DTYPE_INT64)), t, false);
+                y = af_b_operand(b, 1, n, d);
+                return store(b, af_x_int_pow(b, x, y, dtype_bits(t) - (af_dtype_kind(t) == 'i'), af_dtype_kind(t) == 'i'), t, false);
+        }
+}
+
+/* Ops on one float32 value. */
+static af_val expand_function(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, af_val x) {
+        switch (op) {
+        case AF_OP_EXP:
+                return af_b_unary(b, AF_PRIM_EXP, x);
+        case AF_OP_LOG:
+                return af_b_unary(b, AF_PRIM_LN, x);
+        case AF_OP_LOG1P:
+                return af_x_log1p(b, x);
+        case AF_OP_EXPM1:
+                return af_x_expm1(b, x);
+        case AF_OP_SQRT:
+                return af_b_unary(b, AF_PRIM_SQRT, x);
+        case AF_OP_RSQRT:
+                return DIV(af_b_dup_f32(b, 1.0f), af_b_unary(b, AF_PRIM_SQRT, x));
+        case AF_OP_RECIPROCAL:
+                return DIV(af_b_dup_f32(b, 1.0f), x);
+        case AF_OP_TANH:
+                return af_x_tanh(b, x);
+        case AF_OP_SIGMOID:
+                return af_x_sigmoid(b, x);
+        case AF_OP_ERF:
+                return af_x_erf(b, x);
+        case AF_OP_GELU:
+                return attrs && attrs->gelu_tanh ? af_x_gelu_tanh(b, x) : af_x_gelu(b, x);
+        case AF_OP_SILU:
+                return af_x_silu(b, x);
+        case AF_OP_SIN:
+                return af_x_sin(b, x);
+        case AF_OP_COS:
+                return af_x_cos(b, x);
+        case AF_OP_LEAKY_RELU:
+                return SELECT(af_b_cmps_f32(b, AF_CMP_GT, x, 0.0f), x, af_b_muls_f32(b, x, attrs ? (float)attrs->alpha : 0.01f));
+        case AF_OP_FLOOR:
+                return af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_FLOOR);
+        case AF_OP_CEIL:
+                return af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_CEIL);
+        case AF_OP_ROUND:
+                return af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_RINT);
+        default:
+                return af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_TRUNC);
+        }
+}
+
+static uint64_t one_of(enum af_dtype d) {
+        return d == AF_DTYPE_FLOAT32 ? 0x3f800000u : d == AF_DTYPE_FLOAT16 ? 0x3c00u : 1u;
+}
+
+/* Sign of a float: NaN and both zeros give +0. */
+static af_val float_sign(struct af_builder *b, af_val x, enum af_dtype d) {
+        af_val negative = SELECT(af_b_cmps(b, AF_CMP_LT, x, 0), af_b_dup(b, d, negated(d, one_of(d))), af_b_dup(b, d, 0));
+
+        return SELECT(af_b_cmps(b, AF_CMP_GT, x, 0), af_b_dup(b, d, one_of(d)), negative);
+}
+
+static int64_t clamp_to(int64_t v, enum af_dtype t) {
+        bool is_signed = af_dtype_kind(t) == 'i';
+        int64_t high = (int64_t)(((uint64_t)1 << (dtype_bits(t) - is_signed)) - 1), low = is_signed ? -high - 1 : 0;
+
+        return v < low ? low : v > high ? high : v;
+}
+
+static af_val expand_clip(struct af_builder *b, const struct af_expand_attrs *attrs, af_val x, enum af_dtype t) {
+        static const struct af_expand_attrs none;
+        const struct af_expand_attrs *a = attrs ? attrs : &none;
+        enum af_dtype d = af_build_type(b, x);
+        struct af_expand_operand low = {.dtype = AF_DTYPE_FLOAT64, .bits = af_bits_f64(a->min)};
+        struct af_expand_operand high = {.dtype = AF_DTYPE_FLOAT64, .bits = af_bits_f64(a->max)};
+
+        if (!is_float(t)) {
+                low = (struct af_expand_operand){.dtype = AF_DTYPE_INT64, .bits = (uint64_t)clamp_to(a->imin, t)};
+                high = (struct af_expand_operand){.dtype = AF_DTYPE_INT64, .bits = (uint64_t)clamp_to(a->imax, t)};
+        }
+        if (a->has_min)
+                x = af_b_scalar(b, AF_PRIM_MAXS, x, af_scalar_bits(&low, d));
+        if (a->has_max)
+                x = af_b_scalar(b, AF_PRIM_MINS, x, af_scalar_bits(&high, d));
+        return x;
+}
+
+static af_val int_unary(struct af_builder *b, enum af_op op, af_val x, enum af_dtype d) {
+        uint64_t minus_one = negated(d, 1);
+
+        switch (op) {
+        case AF_OP_ABS: /* of the least integer: itself */
+                return MAX(x, af_b_scalar(b, AF_PRIM_MULS, x, minus_one));
+        case AF_OP_NEG:
+                return af_b_scalar(b, AF_PRIM_MULS, x, minus_one);
+        case AF_OP_SIGN:
+                return af_b_scalar(b, AF_PRIM_MINS, af_b_scalar(b, AF_PRIM_MAXS, x, minus_one), 1);
+        case AF_OP_RELU:
+                return af_b_scalar(b, AF_PRIM_MAXS, x, 0);
+        default: /* SQUARE */
+                return MUL(x, x);
+        }
+}
+
+static af_val expand_unary_int(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, enum af_dtype t) {
+        bool is_rounding = op == AF_OP_FLOOR || op == AF_OP_CEIL || op == AF_OP_ROUND || op == AF_OP_TRUNC;
+        bool is_unsigned = af_dtype_kind(t) == 'u';
+        bool in_range = op == AF_OP_SIGN || op == AF_OP_RELU || op == AF_OP_CLIP;
+        enum af_dtype d;
+        af_val x;
+
+        if (is_rounding || (is_unsigned && (op == AF_OP_ABS || op == AF_OP_RELU)))
+                return af_b_operand(b, 0, t, t);
+        d = compute_type(b, t);
+        x = af_b_operand(b, 0, t, d);
+        x = op == AF_OP_CLIP ? expand_clip(b, attrs, x, t) : int_unary(b, op, x, d);
+        return store(b, x, t, in_range);
+}
+
+static af_val expand_unary(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, enum af_dtype t) {
+        enum af_dtype d;
+        af_val x;
+
+        if (!is_float(t))
+                return expand_unary_int(b, op, attrs, t);
+        d = float_compute(b);
+        switch (op) {
+        case AF_OP_ABS:
+                return store(b, af_b_unary(b, AF_PRIM_ABS, af_b_operand(b, 0, d, d)), t, false);
+        case AF_OP_NEG:
+                return store(b, af_b_scalar(b, AF_PRIM_MULS, af_b_operand(b, 0, d, d), negated(d, one_of(d))), t, false);
+        case AF_OP_SIGN:
+                return store(b, float_sign(b, af_b_operand(b, 0, d, d), d), t, false);
+        case AF_OP_RELU:
+                return store(b, af_b_unary(b, AF_PRIM_RELU, af_b_operand(b, 0, d, d)), t, false);
+        case AF_OP_SQUARE:
+                x = af_b_operand(b, 0, d, d);
+                return store(b, MUL(x, x), t, false);
+        case AF_OP_CLIP:
+                return store(b, expand_clip(b, attrs, af_b_operand(b, 0, d, d), t), t, false);
+        default:
+                x = af_b_operand(b, 0, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
+                return store(b, expand_function(b, op, attrs, x), t, false);
+        }
+}
+
+/* int32 has equality alone: x <= y where max(x, y) is y. */
+static af_val compare_i32(struct af_builder *b, enum af_op op, af_val x, af_val y) {
+        bool swap = op == AF_OP_GE || op == AF_OP_LT; /* y <= x, and its negation */
+        bool negate = op == AF_OP_LT || op == AF_OP_GT || op == AF_OP_NE;
+        af_val r;
+
+        if (op == AF_OP_EQ || op == AF_OP_NE)
+                r = CMP(AF_CMP_EQ, x, y);
+        else
+                r = CMP(AF_CMP_EQ, MAX(x, y), swap ? x : y);
+        return negate ? af_b_unary(b, AF_PRIM_MASK_NOT, r) : r;
+}
+
+static af_val compare_bool(struct af_builder *b, enum af_op op, af_val x, af_val y) {
+        switch (op) {
+        case AF_OP_EQ:
+                return af_b_unary(b, AF_PRIM_MASK_NOT, af_b_mask_xor(b, x, y));
+        case AF_OP_NE:
+                return af_b_mask_xor(b, x, y);
+        case AF_OP_LT:
+                return MASK_AND(af_b_unary(b, AF_PRIM_MASK_NOT, x), y);
+        case AF_OP_GT:
+                return MASK_AND(x, af_b_unary(b, AF_PRIM_MASK_NOT, y));
+        case AF_OP_LE:
+                return MASK_OR(af_b_unary(b, AF_PRIM_MASK_NOT, x), y);
+        default:
+                return MASK_OR(x, af_b_unary(b, AF_PRIM_MASK_NOT, y));
+        }
+}
+
+static enum af_cmp mode_of(enum af_op op, bool swapped) {
+        switch (op) {
+        case AF_OP_EQ:
+                return AF_CMP_EQ;
+        case AF_OP_NE:
+                return AF_CMP_NE;
+        case AF_OP_LT:
+                return swapped ? AF_CMP_GT : AF_CMP_LT;
+        case AF_OP_LE:
+                return swapped ? AF_CMP_GE : AF_CMP_LE;
+        case AF_OP_GT:
+                return swapped ? AF_CMP_LT : AF_CMP_GT;
+        default:
+                return swapped ? AF_CMP_LE : AF_CMP_GE;
+        }
+}
+
+/* The dtype that a compare is about: that of the tensors, the widest where they differ; of constants alone, the first's. */
+static enum af_dtype operands_type(const struct af_builder *b, unsigned first) {
+        enum af_dtype t = AF_DTYPE_INVALID;
+
+        for (unsigned i = first; i < b->n_operands; i++)
+                if (!b->operands[i].is_scalar && af_dtype_size(b->operands[i].dtype) > af_dtype_size(t))
+                        t = b->operands[i].dtype;
+        return t == AF_DTYPE_INVALID ? b->operands[first].dtype : t;
+}
+
+static af_val expand_compare(struct af_builder *b, enum af_op op) {
+        enum af_dtype t = operands_type(b, 0), d;
+        bool left = b->operands[0].is_scalar, right = b->operands[1].is_scalar;
+        af_val x;
+
+        switch ((int)t) {
+        case AF_DTYPE_BOOL:
+                x = af_b_operand(b, 0, t, AF_DTYPE_MASK);
+                return compare_bool(b, op, x, af_b_operand(b, 1, t, AF_DTYPE_MASK));
+        case AF_DTYPE_INT64:
+                return refuse(b, "no int64 compare on the vector unit");
+        case AF_DTYPE_INT32:
+                x = af_b_operand(b, 0, t, t);
+                return compare_i32(b, op, x, af_b_operand(b, 1, t, t));
+        case AF_DTYPE_INT8:
+        case AF_DTYPE_UINT8:
+                d = AF_DTYPE_FLOAT16;
+                break;
+        case AF_DTYPE_INT16:
+                d = AF_DTYPE_FLOAT32;
+                break;
+        default:
+                d = float_compute(b);
+                t = d;
+                break;
+        }
+        if (right && !left)
+                return af_b_cmps(b, mode_of(op, false), af_b_operand(b, 0, t, d), scalar_imm(b, 1, t, d));
+        if (left && !right)
+                return af_b_cmps(b, mode_of(op, true), af_b_operand(b, 1, t, d), scalar_imm(b, 0, t, d));
+        return CMP(mode_of(op, false), af_b_operand(b, 0, t, d), af_b_operand(b, 1, t, d));
+}
+
+static af_val truth_of(struct af_builder *b, unsigned i) {
+        const struct af_expand_operand *o = &b->operands[i];
+
+        return o->is_scalar ? af_b_mask_const(b, af_scalar_bits(o, AF_DTYPE_BOOL) != 0) : af_b_truth(b, (af_val)i);
+}
+
+static af_val expand_logical(struct af_builder *b, enum af_op op) {
+        af_val x = truth_of(b, 0), y;
+
+        if (op == AF_OP_LOGICAL_NOT)
+                return af_b_unary(b, AF_PRIM_MASK_NOT, x);
+        y = truth_of(b, 1);
+        if (op == AF_OP_LOGICAL_XOR)
+                return af_b_mask_xor(b, x, y);
+        return AF_B2(op == AF_OP_LOGICAL_AND ? AF_PRIM_MASK_AND : AF_PRIM_MASK_OR, x, y);
+}
+
+static af_val expand_where(struct af_builder *b, enum af_dtype out) {
+        enum af_dtype d = af_dtype_size(out) == 1 ? AF_DTYPE_FLOAT16 : out;
+        af_val mask, x, y, not_mask;
+
+        if (af_dtype_size(out) == 8)
+                return refuse(b, "no 64-bit select on the vector unit");
+        mask = truth_of(b, 0);
+        if (out == AF_DTYPE_BOOL) {
+                x = af_b_operand(b, 1, out, AF_DTYPE_MASK);
+                y = af_b_operand(b, 2, out, AF_DTYPE_MASK);
+                not_mask = af_b_unary(b, AF_PRIM_MASK_NOT, mask);
+                return MASK_OR(MASK_AND(mask, x), MASK_AND(not_mask, y));
+        }
+        x = af_b_operand(b, 1, out, d);
+        y = af_b_operand(b, 2, out, d);
+        x = SELECT(mask, x, y);
+        return d == out ? x : af_b_cast(b, x, out, AF_ROUND_TRUNC);
+}
+
+static af_val expand_cast(struct af_builder *b, enum af_dtype out) {
+        const struct af_expand_operand *o = &b->operands[0];
+        struct af_expand_operand c = {.dtype = out, .is_scalar = true};
+
+        if (!o->is_scalar)
+                return af_b_convert(b, 0, o->dtype, out);
+        c.bits = af_scalar_bits(o, out);
+        if (out == AF_DTYPE_BOOL)
+                return af_b_mask_const(b, c.bits != 0);
+        if (af_dtype_size(out) == 1)
+                return af_b_cast(b, af_b_dup(b, AF_DTYPE_FLOAT16, af_scalar_bits(&c, AF_DTYPE_FLOAT16)), out, AF_ROUND_TRUNC);
+        if (out == AF_DTYPE_INT64)
+                return refuse(b, "no 64-bit constant on the vector unit");
+        return af_b_dup(b, out, c.bits);
+}
+
+static af_val expand_op(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, enum af_dtype out) {
+        const struct af_op_info *info = af_op_info(op);
+
+        switch (info->cls) {
+        case AF_CLASS_COMPARE:
+                return expand_compare(b, op);
+        case AF_CLASS_SELECT:
+                return expand_where(b, out);
+        case AF_CLASS_CAST:
+        case AF_CLASS_BROADCAST:
+        case AF_CLASS_VIEW:
+                return expand_cast(b, out);
+        case AF_CLASS_ELEMENTWISE:
+                if (info->dtype_rule == AF_DTYPES_LOGICAL)
+                        return expand_logical(b, op);
+                if (!(info->dtypes & AF_DTYPE_BIT(out)))
+                        return refuse(b, "the op is not defined for this dtype");
+                return b->n_operands == 1 ? expand_unary(b, op, attrs, out) : expand_binary(b, op, out);
+        default:
+                return refuse(b, "no elementwise program for this op class");
+        }
+}
+
+int af_expand(enum af_op op, const struct af_expand_operand *operands, unsigned n_operands, enum af_dtype out_dtype,
+              const struct af_expand_attrs *attrs, struct af_prog *ret_prog, const char **ret_reason) {
+        struct af_builder b;
+        const struct af_op_info *info = af_op_info(op);
+
+        if (n_operands < info->min_inputs || n_operands > info->max_inputs || n_operands > AF_PROG_MAX_OPERANDS) {
+                *ret_reason = "wrong number of operands";
+                return AF_EXPAND_E_UNSUPPORTED;
+        }
+        af_build_start(&b, ret_prog, operands, n_operands);
+        return af_build_finish(&b, expand_op(&b, op, attrs, out_dtype), ret_reason);
+}
