@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fragment text in, sources out (parse, canonical form, digest, fusion, schedule, code generation), in process and without compiling.
+ * Prints one JSON object per line. Arguments: names of the figures to measure; none: all.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "compiler/driver/driver.h"
+
+/* t = abs(t * 0.5 + y), n_nodes / 3 times: the corpus row chain_60 for 60 nodes. */
+static void make_chain(uint32_t n_nodes, struct af_buf *text) {
+        af_buf_printf(text,
+                      "{\"schema\":\"autofuse.fragment/1\",\"inputs\":[{\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[4194304]},"
+                      "{\"name\":\"y\",\"dtype\":\"float32\",\"shape\":[4194304]}],"
+                      "\"constants\":[{\"name\":\"h\",\"dtype\":\"float32\",\"shape\":[],\"bits\":\"0000003f\"}],\"nodes\":[");
+        for (uint32_t i = 0; i < n_nodes; i++) {
+                static const char *const ops[] = {"mul", "add", "abs"};
+                af_buf_printf(text, "%s{\"name\":\"n%u\",\"op\":\"%s\",\"inputs\":[\"", i ? "," : "", i, ops[i % 3]);
+                if (i)
+                        af_buf_printf(text, "t%u", i - 1);
+                else
+                        af_buf_put_str(text, "x");
+                af_buf_printf(text, "\"%s],\"outputs\":[{\"name\":\"t%u\",\"dtype\":\"float32\",\"shape\":[4194304]}]}",
+                              i % 3 == 0 ? ",\"h\"" : i % 3 == 1 ? ",\"y\"" : "", i);
+        }
+        af_buf_printf(text, "],\"outputs\":[\"t%u\"]}", n_nodes - 1);
+}
+
+/* Seconds of the fastest of n_runs; negative on failure. */
+static double measure(const struct af_env *env, uint32_t n_nodes, unsigned n_runs) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
+        double best = -1;
+        make_chain(n_nodes, &text);
+        for (unsigned run = 0; run < n_runs; run++) {
+                struct af_buf canon = AF_BUF_INIT, plan = AF_BUF_INIT;
+                struct af_slot_map map = {0};
+                struct af_diags diags = {0};
+                uint64_t t0 = af_clock_now_ns();
+                int r = af_driver_canonicalise((const char *)text.data, text.size, &canon, &map, &diags);
+                if (!r)
+                        r = af_driver_plan(env, canon.data, canon.size, NULL, &plan, &diags);
+                double s = (double)(af_clock_now_ns() - t0) * 1e-9;
+                if (!r && (best < 0 || s < best))
+                        best = s;
+                if (r) {
+                        struct af_buf why = AF_BUF_INIT;
+                        af_diags_format(&diags, &why);
+                        fprintf(stderr, "codegen: %u nodes: error %d\n%.*s", n_nodes, r, (int)why.size, (const char *)why.data);
+                        af_buf_deinit(&why);
+                }
+                af_slot_map_deinit(&map);
+                af_diags_deinit(&diags);
+                af_buf_deinit(&canon);
+                af_buf_deinit(&plan);
+                if (r)
+                        return -1;
+        }
+        return best;
+}
+
+static bool wanted(int argc, char **argv, const char *name) {
+        for (int i = 1; i < argc; i++)
+                if (strncmp(name, argv[i], strlen(argv[i])) == 0)
+                        return true;
+        return argc < 2;
+}
+
+int main(int argc, char **argv) {
+        AF_CLEANUP(af_arena_deinit) struct af_arena arena;
+        struct af_env_config config = {0};
+        struct af_env env;
+        struct af_diags diags = {0};
+        af_arena_init(&arena, 0);
+        if (af_env_load(&env, &arena, &config, NULL, NULL, AF_TWIN_DEFAULT, &diags)) {
+                fprintf(stderr, "codegen: no environment: %s\n", diags.n_items ? diags.items[0].what : "?");
+                return 1;
+        }
+        if (wanted(argc, argv, "codegen_chain_60_ms")) {
+                double s = measure(&env, 60, 200);
+                if (s < 0)
+                        return 1;
+                printf("{\"name\":\"codegen_chain_60_ms\",\"value\":%.4f,\"unit\":\"ms\"}\n", s * 1e3);
+        }
+        if (wanted(argc, argv, "codegen_growth_10k_100k") || wanted(argc, argv, "codegen_100k_nodes_s")) {
+                double s10k = measure(&env, 10000, 3), s100k = measure(&env, 100000, 2);
+                if (s10k < 0 || s100k < 0)
+                        return 1;
+                printf("{\"name\":\"codegen_100k_nodes_s\",\"value\":%.3f,\"unit\":\"s\"}\n", s100k);
+                printf("{\"name\":\"codegen_growth_10k_100k\",\"value\":%.2f,\"unit\":\"x for 10x the nodes\"}\n", s100k / s10k);
+        }
+        return 0;
+}
