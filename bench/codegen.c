@@ -12,10 +12,9 @@
 
 /* t = abs(t * 0.5 + y), n_nodes / 3 times: the corpus row chain_60 for 60 nodes. */
 static void make_chain(uint32_t n_nodes, struct af_buf *text) {
-        af_buf_printf(text,
-                      "{\"schema\":\"autofuse.fragment/1\",\"inputs\":[{\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[4194304]},"
-                      "{\"name\":\"y\",\"dtype\":\"float32\",\"shape\":[4194304]}],"
-                      "\"constants\":[{\"name\":\"h\",\"dtype\":\"float32\",\"shape\":[],\"bits\":\"0000003f\"}],\"nodes\":[");
+        af_buf_printf(text, "{\"schema\":\"autofuse.fragment/1\",\"inputs\":[{\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[4194304]},"
+                            "{\"name\":\"y\",\"dtype\":\"float32\",\"shape\":[4194304]}],"
+                            "\"constants\":[{\"name\":\"h\",\"dtype\":\"float32\",\"shape\":[],\"bits\":\"0000003f\"}],\"nodes\":[");
         for (uint32_t i = 0; i < n_nodes; i++) {
                 static const char *const ops[] = {"mul", "add", "abs"};
                 af_buf_printf(text, "%s{\"name\":\"n%u\",\"op\":\"%s\",\"inputs\":[\"", i ? "," : "", i, ops[i % 3]);
@@ -24,7 +23,10 @@ static void make_chain(uint32_t n_nodes, struct af_buf *text) {
                 else
                         af_buf_put_str(text, "x");
                 af_buf_printf(text, "\"%s],\"outputs\":[{\"name\":\"t%u\",\"dtype\":\"float32\",\"shape\":[4194304]}]}",
-                              i % 3 == 0 ? ",\"h\"" : i % 3 == 1 ? ",\"y\"" : "", i);
+                              i % 3 == 0   ? ",\"h\""
+                              : i % 3 == 1 ? ",\"y\""
+                                           : "",
+                              i);
         }
         af_buf_printf(text, "],\"outputs\":[\"t%u\"]}", n_nodes - 1);
 }

@@ -15,7 +15,8 @@ static const char *soc_dir(void) {
 }
 
 Test(soc_load, every_file_of_the_tree_loads_without_a_warning) {
-        static const char *const names[] = {"Ascend910B1", "Ascend910B2", "Ascend910B3", "Ascend910B4", "Ascend910_9391", "Ascend310P3", "Ascend950PR"};
+        static const char *const names[] = {"Ascend910B1",    "Ascend910B2", "Ascend910B3", "Ascend910B4",
+                                            "Ascend910_9391", "Ascend310P3", "Ascend950PR"};
         for (size_t i = 0; i < AF_ARRAY_SIZE(names); i++) {
                 struct af_diags diags = {0};
                 struct af_soc soc;
