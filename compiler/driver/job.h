@@ -5,7 +5,7 @@
 #include "compiler/driver/driver.h"
 
 /* Where a value is in memory when the plan runs. */
-struct af_place {
+struct af_location {
         uint32_t buffer;        /* into job->buffers, or AF_NONE: never in memory (inside a kernel, scalar constant) */
         const int64_t *strides; /* elements */
         int64_t offset;         /* elements */
@@ -43,7 +43,7 @@ struct af_job {
         uint32_t *unit_of_node; /* per node: its unit, or AF_NONE (pure view) */
         struct af_bundle_buffer *buffers;
         uint32_t n_buffers, cap_buffers;
-        struct af_place *places; /* per value */
+        struct af_location *places; /* per value */
         struct af_bundle_builder builder;
         struct af_buf fallbacks; /* "<canonical node> <reason>\n" */
 };

@@ -7,7 +7,7 @@
 
 static uint32_t add_tensor(struct af_job *job, uint32_t v) {
         const struct af_value *value = &job->graph.values[v];
-        const struct af_place *p = &job->places[v];
+        const struct af_location *p = &job->places[v];
         struct af_bundle_tensor t = {.buffer = p->buffer, .dtype = value->dtype, .rank = value->rank, .offset = p->offset};
         for (uint32_t i = 0; i < value->rank; i++) {
                 int64_t d;

@@ -62,8 +62,8 @@ static int place(struct af_job *job, uint32_t v, struct af_bundle_buffer b, int6
 /* A view shares its source's buffer. Unit axes may come and go; a reshape needs a dense source (the outputs pass saw to it). */
 static int place_view(struct af_job *job, uint32_t node) {
         const struct af_node *n = &job->graph.nodes[node];
-        const struct af_place *src = &job->places[n->in[0]];
-        struct af_place *dst = &job->places[n->out[0]];
+        const struct af_location *src = &job->places[n->in[0]];
+        struct af_location *dst = &job->places[n->out[0]];
         const int64_t *dims = af_job_dims(job, n->out[0]), *src_dims = af_job_dims(job, n->in[0]);
         int64_t *strides = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*strides));
         if (!strides)

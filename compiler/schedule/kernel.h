@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop tree: one fused kernel between the group (what to compute) and the source (how it is written). Built by af_schedule_build,
- * tiled by af_schedule_tile, walked by the emitter.
+ * The loop tree: one fused kernel between the group (what to compute) and the source (how it is written). Built and tiled by
+ * af_schedule_build, walked by the emitter.
  *
  *   kernel = phases (SyncAll between them)
- *   phase  = a block loop over the flattened outer tiles, holding a tree of tile loops and statements
- *   access = affine map over the phase's axes + domain interval (tail), in elements of a kernel argument
- *   value  = a tile in UB: axes it varies over, dtype, row pitch, how it is held
+ *   phase  = axes + a tree: a block loop over the flattened block tiles, holding tile loops (LOOP axes) and stages
+ *   stage  = one turn of load, compute, store on one tile shape (rows x inner)
+ *   access = affine map over the phase's axes, in elements of a kernel argument or of a region of the workspace
+ *   value  = a tile in UB: axes that it varies over, dtype, and how it is held
  */
 #pragma once
 
@@ -14,95 +15,132 @@
 #include "compiler/graph/graph.h"
 #include "runtime/soc.h"
 
-#define AF_KERNEL_MAX_AXES 8
+#define AF_KERNEL_MAX_AXES 20
 #define AF_KERNEL_MAX_ARGS 64
+#define AF_KERNEL_ROUND 128u  /* calls in count form run over a multiple of this many elements: whole repeats of masks */
+#define AF_REDUCE_CHUNK 1024u /* elements of a chunk where the last axis is reduced */
+#define AF_REDUCE_LANES 64u   /* lanes of a chunk */
+#define AF_REDUCE_ROWS 32u    /* rows of a chunk elsewhere */
 
-enum af_axis_role { AF_AXIS_OUTER /* one index per tile */, AF_AXIS_SPLIT /* tiled by `tile` */, AF_AXIS_INNER /* whole in a tile */ };
+enum af_axis_role {
+        AF_AXIS_BLOCK, /* its tiles are part of the flattened block tiles */
+        AF_AXIS_LOOP,  /* its tiles are a loop within one block tile */
+        AF_AXIS_WHOLE, /* one tile holds all of it */
+};
 struct af_axis {
         int64_t extent;
-        int64_t tile;           /* elements of this axis in a full tile: 1, a factor, or extent */
+        int64_t tile; /* elements of this axis in a full tile, 1..extent; BLOCK and LOOP */
         enum af_axis_role role;
         bool reduced;
+        /* A chunked axis is two: chunk (outer) and element. The element axis of the last chunk may be short. */
+        uint32_t chunk_axis; /* element axis: its chunk axis; else AF_NONE */
+        int64_t total;       /* element axis: elements over all chunks */
+        bool ragged_tail;    /* chunk axis: the short last chunk is a tile of its own */
 };
 
 enum af_karg_kind { AF_KARG_INPUT, AF_KARG_OUTPUT, AF_KARG_WORKSPACE };
 struct af_karg { /* a GM pointer of the entry, in order */
         enum af_karg_kind kind;
         enum af_dtype dtype;
-        uint32_t value;          /* graph value, or AF_NONE */
-        uint64_t workspace_bytes;
-        int64_t offset;          /* elements from the pointer to the first element */
+        uint32_t value;                  /* graph value, or AF_NONE */
+        uint64_t workspace_bytes;        /* WORKSPACE */
         uint64_t range_begin, range_end; /* bytes touched, relative to the pointer */
 };
-
-/* How a value sits in UB. */
-enum af_hold { AF_HOLD_FULL /* every axis of the tile at the phase's pitch */, AF_HOLD_MASK /* as FULL, a bit per element */,
-               AF_HOLD_ROW /* varies over the inner axis only: one row */, AF_HOLD_COLUMN /* one element per row, contiguous */,
-               AF_HOLD_LANES /* 64 running lanes per row */ };
-struct af_kvalue {
+struct af_region { /* a tensor in the workspace */
         enum af_dtype dtype;
+        uint64_t offset, bytes; /* offset a multiple of 512 */
+};
+
+enum af_hold {
+        AF_HOLD_FULL,    /* rows x inner, rows at the stage's pitch; inner alone where the stage has no row axis */
+        AF_HOLD_ROW,     /* varies over the inner axis only: one row */
+        AF_HOLD_COLUMN,  /* varies over the row axis only: one element per row, contiguous */
+        AF_HOLD_ONE,     /* one element */
+        AF_HOLD_LANES,   /* rows x 64 running lanes */
+        AF_HOLD_CHUNKS,  /* rows x chunk results (one per step of the phase's LOOP axis) */
+        AF_HOLD_LEVELS,  /* running rows, one per level of the recursion: levels x inner */
+        AF_HOLD_BLOCKS,  /* scratch: a 32-byte block per row */
+        AF_HOLD_SCRATCH, /* scratch of a lane tree: as LANES */
+};
+enum af_place { AF_PLACE_POOL, AF_PLACE_LOAD, AF_PLACE_STORE, AF_PLACE_RESIDENT };
+struct af_kvalue {
+        enum af_dtype dtype; /* as written; a reader may see the same bits as another type of the size. MASK: a bit per element, LSB first. bool is uint8 */
         enum af_hold hold;
-        uint32_t axes;      /* bit per axis it varies over */
-        uint32_t bytes;     /* UB bytes for a full tile, multiple of 256 */
-        uint32_t place;     /* 0 VECCALC pool, 1 load queue, 2 store queue, 3 resident (loaded once per block) */
-        uint32_t ub_offset; /* within its place */
+        uint32_t stage; /* whose tile shape it has */
+        uint32_t axes;  /* bit per axis of the phase that it varies over */
+        uint32_t bytes; /* UB bytes for a full tile, multiple of 256 (scratch for the wildest reader included) */
+        enum af_place place;
+        uint32_t offset;      /* bytes within its place */
         uint32_t graph_value; /* or AF_NONE */
 };
 
 enum af_kstmt_kind {
-        AF_KSTMT_LOAD,      /* arg -> value (access) */
-        AF_KSTMT_STORE,     /* value -> arg (access) */
-        AF_KSTMT_PRIM,      /* one primitive on tiles: ins */
-        AF_KSTMT_BROADCAST, /* ROW or COLUMN -> FULL, bits unchanged */
-        AF_KSTMT_TO_MASK,   /* uint8 -> bit mask */
-        AF_KSTMT_FROM_MASK, /* bit mask -> uint8 0/1 */
-        AF_KSTMT_FILL,      /* value := imm (identity of a running reduction) */
-        AF_KSTMT_REDUCE_LANES, /* combine a tile into running lanes or rows (DESIGN 4's order) */
-        AF_KSTMT_REDUCE_TREE,  /* lanes -> one value per row */
-        AF_KSTMT_SYNC_ALL,
+        AF_KSTMT_LOAD,       /* access -> dst */
+        AF_KSTMT_STORE,      /* src[0] -> access */
+        AF_KSTMT_PRIM,       /* ins: dst from src[] */
+        AF_KSTMT_COPY,       /* bits of src[0], same hold */
+        AF_KSTMT_EXPAND,     /* src[0] ROW, COLUMN or ONE -> dst, bits unchanged; src[1]: BLOCKS scratch or AF_NONE */
+        AF_KSTMT_FILL,       /* every element of dst := imm */
+        AF_KSTMT_ROW_LANES,  /* dst LANES: combine with the columns of src[0] (FULL or CHUNKS), 64 at a time */
+        AF_KSTMT_LANE_TREE,  /* dst: one value per row from src[0] LANES, adjacent pairs; src[1]: SCRATCH or AF_NONE. dst CHUNKS: column = step of the LOOP axis */
+        AF_KSTMT_ROW_LEVELS, /* dst LEVELS: combine with the rows of src[0], chunks of 32 */
+        AF_KSTMT_LEVEL_TOP,  /* dst: the result of src[0] LEVELS */
 };
 struct af_access {
-        uint32_t arg;
-        int64_t offset;                       /* elements */
-        int64_t strides[AF_KERNEL_MAX_AXES];  /* elements per step of each axis; 0: does not vary */
+        uint32_t arg;                        /* below n_args: an argument; else a region of the workspace */
+        int64_t offset;                      /* elements */
+        int64_t strides[AF_KERNEL_MAX_AXES]; /* elements per step of each axis; 0: does not vary */
 };
 struct af_kstmt {
         enum af_kstmt_kind kind;
+        uint32_t stage;
         uint32_t dst, src[3]; /* values, or AF_NONE */
         struct af_access access;
-        struct af_prim_ins ins;  /* PRIM; src and result numbers there are unused */
-        enum af_combine combine; /* REDUCE_* */
-        uint64_t imm;            /* FILL */
-        uint32_t op_node;        /* graph node it comes from, for comments; AF_NONE */
+        struct af_prim_ins ins;  /* PRIM; its value numbers are unused. SELECT with src[2] AF_NONE: against the scalar imm */
+        enum af_combine combine; /* reductions */
+        uint64_t imm;            /* FILL; ROW_LEVELS: identity; bits of the dtype */
+        uint32_t op_node;        /* graph node that it comes from, for comments; AF_NONE */
 };
-enum af_knode_kind { AF_KNODE_LOOP, AF_KNODE_STMT };
+
+struct af_stage { /* statements in order: loads, then compute, then stores */
+        uint32_t first_stmt, n_stmts;
+        uint32_t row_axis, inner_axis; /* AF_NONE where the tile has none */
+        uint32_t rows, inner, pitch;   /* of a full tile, elements */
+        uint32_t load_bytes, store_bytes;
+        bool prologue; /* once per block, before its tiles; its loads stay (RESIDENT) */
+};
+enum af_knode_kind { AF_KNODE_LOOP, AF_KNODE_STAGE };
 struct af_knode {
         enum af_knode_kind kind;
-        uint32_t axis;                 /* LOOP: steps over this axis by its tile */
-        uint32_t first_child, n_children; /* LOOP: into children[] */
-        uint32_t stmt;                 /* STMT */
+        uint32_t axis;                    /* LOOP */
+        uint32_t first_child, n_children; /* LOOP: nodes[] */
+        uint32_t stage;                   /* STAGE */
 };
 struct af_phase {
         struct af_axis axes[AF_KERNEL_MAX_AXES]; /* outermost first, merged */
         uint32_t n_axes;
-        uint32_t pitch;      /* elements between rows of a FULL tile */
-        uint32_t block_axes; /* bits: axes whose tiles are spread over cores, flattened outermost first */
-        uint32_t prologue;   /* knode (LOOP without axis: AF_NONE): once per block: resident loads */
-        uint32_t root;       /* knode: the body of one block tile */
-        uint32_t epilogue;
-        int64_t n_tiles;     /* product over block axes of ceil(extent / tile) */
+        struct af_kvalue *values;
+        struct af_kstmt *stmts;
+        struct af_stage *stages;
+        struct af_knode *nodes; /* nodes[0..n_roots): the body of one block tile; children follow */
+        uint32_t n_values, n_stmts, n_stages, n_nodes, n_roots;
+        uint32_t cap_values, cap_stmts, cap_stages, cap_nodes;
+        int64_t n_tiles;  /* product over BLOCK axes of their tiles */
+        uint32_t levels;  /* LEVELS */
+        uint32_t buffers; /* 1 or 2 per queue, as this phase wants it */
+        uint32_t load_bytes, store_bytes, calc_bytes, resident_bytes;
+        uint64_t hbm_bytes, cycles; /* modelled */
+        const char *what;           /* for comments: "elementwise", "pack an input", ... */
 };
 struct af_kernel {
         const struct af_graph *g;
         const struct af_group *group;
-        struct af_karg *args;   uint32_t n_args;
-        struct af_kvalue *values; uint32_t n_values;
-        struct af_kstmt *stmts; uint32_t n_stmts;
-        struct af_knode *nodes; uint32_t n_nodes;
-        uint32_t *children;     uint32_t n_children;
-        struct af_phase *phases; uint32_t n_phases;
+        struct af_karg *args;
+        struct af_region *regions;
+        struct af_phase *phases;
+        uint32_t n_args, n_regions, n_phases;
         uint32_t block_dim;
-        uint32_t buffers;       /* 1 or 2 per queue */
+        uint32_t buffers;                                              /* 1 or 2 per queue */
         uint32_t load_bytes, store_bytes, calc_bytes, resident_bytes; /* one buffer each; UB use = buffers * (load + store) + calc + resident */
         uint64_t workspace_bytes;
         bool needs_sync_all, workspace_zeroed;
@@ -112,10 +150,17 @@ struct af_kernel {
 enum { AF_SCHEDULE_E_UNFIT = 1 /* *ret_why */ };
 /*
  * Group -> tiled loop tree, within the SoC's limits; retiled, split or turned to passes where needed: no shape is refused for size.
- * All memory from g->arena. 0, -ENOMEM, or UNFIT: nothing can be generated for this set of nodes (layout, dtype, op class).
+ * All memory from g->arena. 0, -ENOMEM, or UNFIT: nothing can be generated for this set of nodes (layout, dtype, op class); *ret_why lives in
+ * g->arena.
  */
-int af_schedule_build(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc, struct af_kernel **ret_kernel, const char **ret_why) AF_WARN_UNUSED;
-/* For fusion (af_fusable_fn; userdata is the const struct af_soc *): whether af_schedule_build would succeed; cheap: axes, dtypes, limits, no tiling. */
+int af_schedule_build(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc, struct af_kernel **ret_kernel,
+                      const char **ret_why) AF_WARN_UNUSED;
+/*
+ * For fusion (af_fusable_fn; userdata is the const struct af_soc *): whether af_schedule_build would succeed, with the values that no member
+ * reads as outputs. Linear in the nodes; no search for tiles. Working memory is freed before it returns.
+ */
 bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why);
+/* Element count of a value's full tile in calls of count form; 0 for scratch. */
+uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v);
 /* The tree as text, for --dump and golden tests. */
 void af_kernel_print(const struct af_kernel *k, struct af_buf *buf);

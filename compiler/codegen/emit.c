@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel as source: the body by the emitter, the rest by the templates. */
+#include "compiler/codegen/emit.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SCRATCH_MAX ((size_t)256 << 20)
+
+void emit_fail(struct emit *e, const char *what) {
+        if (!e->error)
+                af_diag_error(e->diags, "codegen", "%s", what);
+        if (!e->error)
+                e->error = AF_CODEGEN_E_TEMPLATE;
+}
+
+static const char *format(struct emit *e, const char *fmt, va_list ap) {
+        char text[512];
+        vsnprintf(text, sizeof(text), fmt, ap);
+        const char *s = af_arena_strdup(&e->arena, text);
+        if (!s)
+                e->error = -ENOMEM;
+        return s ? s : "";
+}
+
+const char *emit_text(struct emit *e, const char *fmt, ...) {
+        va_list ap;
+        va_start(ap, fmt);
+        const char *s = format(e, fmt, ap);
+        va_end(ap);
+        return s;
+}
+
+void emit_line(struct emit *e, const char *fmt, ...) {
+        char text[2048];
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        af_buf_printf(&e->body, "%*s%s\n", (int)(4 * e->indent), "", text);
+}
+
+void emit_use(struct emit *e, enum emit_lib lib, enum af_combine combine) {
+        e->libs[lib] |= 1u << combine;
+}
+
+const char *emit_size(struct emit *e, const char *type, int64_t value, const char *fmt, ...) {
+        va_list ap;
+        va_start(ap, fmt);
+        const char *name = format(e, fmt, ap);
+        va_end(ap);
+        for (uint32_t i = e->n_fields; i-- > 0;)
+                if (strcmp(e->fields[i].name, name) == 0)
+                        return emit_text(e, "t.%s", name);
+        if (af_arena_grow(&e->arena, &e->fields, &e->cap_fields, e->n_fields + 1, sizeof(*e->fields))) {
+                e->error = -ENOMEM;
+                return "";
+        }
+        e->fields[e->n_fields++] = (struct emit_field){type, name, value};
+        return emit_text(e, "t.%s", name);
+}
+
+const char *emit_call_of(enum af_combine combine) {
+        static const char *const calls[] = {
+                [AF_COMBINE_ADD] = "Add", [AF_COMBINE_MAX] = "Max", [AF_COMBINE_MIN] = "Min", [AF_COMBINE_MUL] = "Mul"};
+        return calls[combine];
+}
+
+static const char *arg_name(struct emit *e, uint32_t i) {
+        uint32_t n_in = 0, n_out = 0;
+        for (uint32_t j = 0; j < i; j++) {
+                n_in += e->k->args[j].kind == AF_KARG_INPUT;
+                n_out += e->k->args[j].kind == AF_KARG_OUTPUT;
+        }
+        switch (e->k->args[i].kind) {
+        case AF_KARG_INPUT:
+                return emit_text(e, "in%u", n_in);
+        case AF_KARG_OUTPUT:
+                return emit_text(e, "out%u", n_out);
+        case AF_KARG_WORKSPACE:
+                break;
+        }
+        return "workspace";
+}
+
+static void emit_setup(struct emit *e) {
+        const struct af_kernel *k = e->k;
+        emit_line(e, "SetSaturationFlag<SaturationMode::FLOAT>(false); // halves overflow to infinity");
+        emit_line(e, "TPipe pipe;");
+        if (k->load_bytes) {
+                emit_line(e, "TQue<TPosition::VECIN, 1> loads;");
+                emit_line(e, "pipe.InitBuffer(loads, %u, %s);", k->buffers, emit_size(e, "uint32_t", k->load_bytes, "load_bytes"));
+        }
+        if (k->store_bytes) {
+                emit_line(e, "TQue<TPosition::VECOUT, 1> stores;");
+                emit_line(e, "pipe.InitBuffer(stores, %u, %s);", k->buffers, emit_size(e, "uint32_t", k->store_bytes, "store_bytes"));
+        }
+        if (k->resident_bytes) {
+                emit_line(e, "TQue<TPosition::VECIN, 1> resident;");
+                emit_line(e, "pipe.InitBuffer(resident, 1, %s);", emit_size(e, "uint32_t", k->resident_bytes, "resident_bytes"));
+        }
+        if (k->calc_bytes) {
+                emit_line(e, "TBuf<TPosition::VECCALC> pool;");
+                emit_line(e, "pipe.InitBuffer(pool, %s);", emit_size(e, "uint32_t", k->calc_bytes, "calc_bytes"));
+                emit_line(e, "LocalTensor<uint8_t> calc = pool.Get<uint8_t>();");
+        }
+        for (uint32_t i = 0; i < k->n_args; i++) {
+                if (k->args[i].kind == AF_KARG_WORKSPACE)
+                        continue;
+                const char *type = emit_type(k->args[i].dtype), *name = arg_name(e, i);
+                emit_line(e, "GlobalTensor<%s> gm%u; // %s", type, i, name);
+                emit_line(e, "gm%u.SetGlobalBuffer((__gm__ %s*)%s);", i, type, name);
+        }
+        for (uint32_t i = 0; i < k->n_regions; i++) {
+                const char *type = emit_type(k->regions[i].dtype);
+                emit_line(e, "GlobalTensor<%s> gm%u; // partial results", type, k->n_args + i);
+                emit_line(e, "gm%u.SetGlobalBuffer((__gm__ %s*)(workspace + %s));", k->n_args + i, type,
+                          emit_size(e, "uint64_t", (int64_t)k->regions[i].offset, "part%u_bytes", i));
+        }
+}
+
+static void emit_body(struct emit *e) {
+        e->indent = 1;
+        emit_setup(e);
+        for (uint32_t i = 0; i < e->k->n_phases && !e->error; i++) {
+                if (i) {
+                        emit_line(e, "PipeBarrier<PIPE_ALL>();");
+                        if (e->k->needs_sync_all)
+                                emit_line(e, "SyncAll<true>();");
+                }
+                emit_phase(e, i);
+        }
+}
+
+static const struct af_template *find_template(const struct af_templates *t, const char *name) {
+        for (uint32_t i = 0; i < t->n; i++)
+                if (strcmp(t->names[i], name) == 0)
+                        return t->templates[i];
+        return NULL;
+}
+
+static int render(struct emit *e, const struct af_templates *t, const char *name, const struct af_jval *context, struct af_buf *out) {
+        const struct af_template *tmpl = find_template(t, name);
+        if (!tmpl) {
+                af_diag_error(e->diags, "rules/templates", "no template '%s'", name);
+                return AF_CODEGEN_E_TEMPLATE;
+        }
+        int r = af_jinja_render(tmpl, context, out, e->diags);
+        return r > 0 ? AF_CODEGEN_E_TEMPLATE : r;
+}
+
+static int render_helpers(struct emit *e, const struct af_templates *t, struct af_buf *out) {
+        static const char *const names[] = {
+#define AF_X(id, name, per_call) name,
+                EMIT_LIBS(AF_X)
+#undef AF_X
+        };
+        static const char *const keys[] = {"call"};
+        e->libs[EMIT_LIB_TILE] |= 1;
+        for (unsigned lib = 0; lib < EMIT_N_LIBS; lib++)
+                for (unsigned c = 0; c < 4; c++) {
+                        if (!(e->libs[lib] >> c & 1))
+                                continue;
+                        struct af_jval call = {.kind = AF_JVAL_STR, .s = emit_call_of((enum af_combine)c)};
+                        struct af_jval context = {.kind = AF_JVAL_DICT, .items = &call, .keys = keys, .n = 1};
+                        int r = render(e, t, names[lib], &context, out);
+                        if (r)
+                                return r;
+                        af_buf_put_str(out, "\n"); /* the last newline of a template is dropped */
+                }
+        af_buf_put_u8(out, 0);
+        return af_buf_error(out);
+}
+
+static const char *ops_text(struct emit *e) {
+        struct af_buf text = AF_BUF_INIT;
+        for (uint32_t i = 0; i < e->k->group->n_nodes; i++)
+                af_buf_printf(&text, "%s%s", i ? ", " : "", af_op_info(e->k->g->nodes[e->k->group->nodes[i]].op)->name);
+        const char *s = af_arena_memdup(&e->arena, text.size ? text.data : (const uint8_t *)"", text.size);
+        af_buf_deinit(&text);
+        if (!s)
+                e->error = -ENOMEM;
+        return s;
+}
+
+static struct af_jval str(const char *s) {
+        return (struct af_jval){.kind = AF_JVAL_STR, .s = s};
+}
+
+static int render_all(struct emit *e, const struct af_templates *t, struct af_buf *out) {
+        static const char *const field_keys[] = {"type", "name", "value"};
+        static const char *const arg_keys[] = {"name"};
+        static const char *const keys[] = {"ops", "symbol", "helpers", "body", "fields", "args", "sync"};
+        AF_CLEANUP(af_buf_deinit) struct af_buf helpers = AF_BUF_INIT;
+        int r = render_helpers(e, t, &helpers);
+        if (r)
+                return r;
+        af_buf_put_u8(&e->body, 0);
+        struct af_jval *fields = af_arena_calloc(&e->arena, e->n_fields, sizeof(*fields)),
+                       *parts = af_arena_calloc(&e->arena, 3 * (size_t)e->n_fields, sizeof(*parts));
+        struct af_jval *args = af_arena_calloc(&e->arena, e->k->n_args, sizeof(*args)),
+                       *names = af_arena_calloc(&e->arena, e->k->n_args, sizeof(*names));
+        if (!fields || !parts || !args || !names || af_buf_error(&e->body))
+                return -ENOMEM;
+        for (uint32_t i = 0; i < e->n_fields; i++) {
+                parts[3 * i] = str(e->fields[i].type);
+                parts[3 * i + 1] = str(e->fields[i].name);
+                parts[3 * i + 2] = (struct af_jval){.kind = AF_JVAL_INT, .i = e->fields[i].value};
+                fields[i] = (struct af_jval){.kind = AF_JVAL_DICT, .items = &parts[3 * i], .keys = field_keys, .n = 3};
+        }
+        for (uint32_t i = 0; i < e->k->n_args; i++) {
+                names[i] = str(arg_name(e, i));
+                args[i] = (struct af_jval){.kind = AF_JVAL_DICT, .items = &names[i], .keys = arg_keys, .n = 1};
+        }
+        struct af_jval items[] = {
+                str(ops_text(e)),
+                str(AF_SYMBOL_PLACEHOLDER),
+                str((const char *)helpers.data),
+                str((const char *)e->body.data),
+                {.kind = AF_JVAL_LIST, .items = fields, .n = e->n_fields},
+                {.kind = AF_JVAL_LIST, .items = args, .n = e->k->n_args},
+                {.kind = AF_JVAL_BOOL, .i = e->k->needs_sync_all},
+        };
+        struct af_jval context = {.kind = AF_JVAL_DICT, .items = items, .keys = keys, .n = AF_ARRAY_SIZE(keys)};
+        r = e->error ? e->error : render(e, t, e->k->group->tmpl, &context, out);
+        af_buf_put_str(out, "\n");
+        return r ? r : af_buf_error(out);
+}
+
+int af_codegen_emit(const struct af_kernel *k, const struct af_templates *templates, struct af_buf *out, struct af_diags *diags) {
+        struct emit e = {.k = k, .diags = diags, .last_node = AF_NONE};
+        af_arena_init(&e.arena, SCRATCH_MAX);
+        emit_body(&e);
+        int r = e.error ? e.error : af_buf_error(&e.body);
+        if (!r)
+                r = render_all(&e, templates, out);
+        af_buf_deinit(&e.body);
+        af_arena_deinit(&e.arena);
+        return r;
+}
+
+#define SYMBOL_OPS 4
+
+void af_codegen_symbol(const struct af_kernel *k, const struct af_digest *key, struct af_buf *out) {
+        char hex[17];
+        af_hex(key->bytes, 8, hex);
+        af_buf_put_str(out, "autofused_");
+        for (uint32_t i = 0; i < k->group->n_nodes && i < SYMBOL_OPS; i++)
+                af_buf_printf(out, "%s_", af_op_info(k->g->nodes[k->group->nodes[i]].op)->name);
+        af_buf_put_str(out, hex);
+}
+
+void af_codegen_instantiate(const void *source, size_t n, const char *symbol, struct af_buf *out) {
+        const char *s = source, *end = s + n;
+        while (s < end) {
+                const char *at = memmem(s, (size_t)(end - s), AF_SYMBOL_PLACEHOLDER, strlen(AF_SYMBOL_PLACEHOLDER));
+                if (!at)
+                        break;
+                af_buf_put(out, s, (size_t)(at - s));
+                af_buf_put_str(out, symbol);
+                s = at + strlen(AF_SYMBOL_PLACEHOLDER);
+        }
+        af_buf_put(out, s, (size_t)(end - s));
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the emitter: one kernel being written. */
+#pragma once
+
+#include "compiler/codegen/codegen.h"
+
+/* Snippets of rules/templates/lib_*.j2, in the order in which they stand in a source. Those with a call are rendered once per combining
+ * call. */
+#define EMIT_LIBS(X)                                                                                                                       \
+        X(TILE, "lib_tile", false)                                                                                                         \
+        X(BITS, "lib_bits", false)                                                                                                         \
+        X(LOAD, "lib_load", false)                                                                                                         \
+        X(STORE, "lib_store", false)                                                                                                       \
+        X(COPY, "lib_copy", false)                                                                                                         \
+        X(EXPAND_ROW, "lib_expand_row", false)                                                                                             \
+        X(EXPAND_COLUMN, "lib_expand_column", false)                                                                                       \
+        X(ROW_LANES, "lib_row_lanes", true)                                                                                                \
+        X(LANE_SUM, "lib_lane_sum", false)                                                                                                 \
+        X(LANE_TREE, "lib_lane_tree", true)                                                                                                \
+        X(PUT_COLUMN, "lib_put_column", false)                                                                                             \
+        X(ROW_LEVELS, "lib_row_levels", true)                                                                                              \
+        X(LEVEL_TOP, "lib_level_top", true)
+enum emit_lib {
+#define AF_X(id, name, per_call) EMIT_LIB_##id,
+        EMIT_LIBS(AF_X)
+#undef AF_X
+                EMIT_N_LIBS
+};
+
+struct emit_field {
+        const char *type, *name;
+        int64_t value;
+};
+struct emit_view { /* a typed view of a place in UB, by name */
+        enum af_place place;
+        uint32_t offset;
+        const char *type, *name;
+};
+struct emit {
+        const struct af_kernel *k;
+        struct af_arena arena; /* scratch of this source */
+        struct af_buf body;
+        unsigned indent;
+        uint32_t libs[EMIT_N_LIBS]; /* bit per enum af_combine; bit 0 for those without a call */
+        struct emit_field *fields;
+        uint32_t n_fields, cap_fields;
+        struct emit_view *views; /* of the stage */
+        uint32_t n_views, cap_views, n_slots[4];
+        const struct af_phase *phase;
+        uint32_t phase_no;
+        const struct af_stage *stage;
+        uint32_t last_node; /* op named in the last comment */
+        int error;          /* sticky: -ENOMEM or AF_CODEGEN_E_TEMPLATE */
+        struct af_diags *diags;
+};
+
+/* One line of the body, indented. */
+void emit_line(struct emit *e, const char *fmt, ...) AF_PRINTF(2, 3);
+void emit_use(struct emit *e, enum emit_lib lib, enum af_combine combine);
+/* "t.NAME": a size that goes into struct Tiling; printf-like name, arena memory. */
+const char *emit_size(struct emit *e, const char *type, int64_t value, const char *fmt, ...) AF_PRINTF(4, 5);
+const char *emit_text(struct emit *e, const char *fmt, ...) AF_PRINTF(2, 3);
+void emit_fail(struct emit *e, const char *what);
+
+/* C++ type of a dtype's elements in UB and GM: "float". MASK and bool: "uint8_t". */
+const char *emit_type(enum af_dtype d);
+/* A scalar of dtype d from its bits, as an expression of exactly that type. */
+const char *emit_scalar(struct emit *e, enum af_dtype d, uint64_t bits);
+/* "Add", "Max", ... */
+const char *emit_call_of(enum af_combine combine);
+
+/* emit_phase.c: one phase with its loops. */
+void emit_phase(struct emit *e, uint32_t phase_no);
+/* emit_stmt.c: names the views that the compute statements of the stage need, then the statements. */
+void emit_declare_views(struct emit *e);
+void emit_compute(struct emit *e, const struct af_kstmt *s);
+/* emit_move.c */
+void emit_load(struct emit *e, const struct af_kstmt *s, const char *base);
+void emit_store(struct emit *e, const struct af_kstmt *s, const char *base);
+/* Lengths of the stage's tile as they are at run time. */
+const char *emit_rows(const struct emit *e);
+const char *emit_cols(const struct emit *e);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads and stores: an access and a hold as one call of the Load or Store helper. */
+#include <inttypes.h>
+
+#include "compiler/codegen/emit.h"
+
+const char *emit_rows(const struct emit *e) {
+        struct emit *m = (struct emit *)e;
+        return e->stage->row_axis == AF_NONE ? "1" : emit_text(m, "l%u", e->stage->row_axis);
+}
+const char *emit_cols(const struct emit *e) {
+        struct emit *m = (struct emit *)e;
+        return e->stage->inner_axis == AF_NONE ? "1" : emit_text(m, "l%u", e->stage->inner_axis);
+}
+
+/* Where this tile's first element is: offset + starts times strides. */
+static const char *position(struct emit *e, const struct af_kstmt *s) {
+        const struct af_access *a = &s->access;
+        const char *text = a->offset ? emit_text(e, "%" PRId64, a->offset) : "";
+        for (uint32_t i = 0; i < e->phase->n_axes; i++) {
+                const struct af_axis *x = &e->phase->axes[i];
+                if (!a->strides[i] || x->role == AF_AXIS_WHOLE)
+                        continue;
+                if (a->strides[i] == 1)
+                        text = emit_text(e, "%s%ss%u", text, *text ? " + " : "", i);
+                else
+                        text = emit_text(
+                                e, "%s%ss%u * %s", text, *text ? " + " : "", i,
+                                emit_size(e, "int64_t", a->strides[i], "p%u_step%u_%" PRIu64, e->phase_no, i, (uint64_t)a->strides[i]));
+        }
+        return *text ? text : "0";
+}
+
+static bool dense(const struct emit *e, const struct af_access *a, uint32_t axis) {
+        return axis == AF_NONE || a->strides[axis] == 1 || e->phase->axes[axis].extent == 1 || e->phase->axes[axis].tile == 1;
+}
+
+/* rows, cols, step, pitch of the transfer. */
+static const char *shape(struct emit *e, const struct af_kstmt *s, const struct af_kvalue *v) {
+        const struct af_stage *st = e->stage;
+        const struct af_access *a = &s->access;
+        bool rows = v->hold == AF_HOLD_FULL && st->row_axis != AF_NONE;
+        const char *cols = v->hold == AF_HOLD_COLUMN ? emit_rows(e) : v->hold == AF_HOLD_ONE ? "1" : emit_cols(e);
+        uint32_t inner = v->hold == AF_HOLD_COLUMN ? st->row_axis : v->hold == AF_HOLD_ONE ? AF_NONE : st->inner_axis;
+        if (v->hold > AF_HOLD_ONE || !dense(e, a, inner))
+                emit_fail(e, "a transfer with gaps between elements");
+        if (!rows)
+                return emit_text(e, "1, %s, 0, 0", cols);
+        int64_t step = a->strides[st->row_axis];
+        return emit_text(e, "%s, %s, %s, %s", emit_rows(e), cols,
+                         emit_size(e, "int64_t", step, "p%u_step%u_%" PRIu64, e->phase_no, st->row_axis, (uint64_t)step),
+                         emit_size(e, "uint32_t", st->pitch, "p%u_pitch%u", e->phase_no, s->stage));
+}
+
+void emit_load(struct emit *e, const struct af_kstmt *s, const char *base) {
+        const struct af_kvalue *v = &e->phase->values[s->dst];
+        emit_use(e, EMIT_LIB_LOAD, AF_COMBINE_ADD);
+        emit_line(e, "Load(At<%s>(%s, %u), gm%u, %s, %s);", emit_type(v->dtype), base, v->offset, s->access.arg, position(e, s),
+                  shape(e, s, v));
+}
+
+void emit_store(struct emit *e, const struct af_kstmt *s, const char *base) {
+        const struct af_kvalue *v = &e->phase->values[s->src[0]];
+        emit_use(e, EMIT_LIB_STORE, AF_COMBINE_ADD);
+        const char *at = position(e, s);
+        emit_line(e, "Store(gm%u, %s, At<%s>(%s, %u), %s);", s->access.arg, at, emit_type(v->dtype), base, v->offset, shape(e, s, v));
+}

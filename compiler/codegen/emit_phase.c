@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A phase: the block loop over its tiles, index decoding, tile loops, and stages as load - compute - store turns. */
+#include <inttypes.h>
+
+#include "compiler/codegen/emit.h"
+
+static int64_t tiles_of(const struct af_axis *x) {
+        if (x->ragged_tail)
+                return (x->extent - 1 + x->tile - 1) / x->tile + 1;
+        return (x->extent + x->tile - 1) / x->tile;
+}
+
+static const char *axis_size(struct emit *e, uint32_t a, const char *what, int64_t value) {
+        return emit_size(e, "int64_t", value, "p%u_%s%u", e->phase_no, what, a);
+}
+
+/* Length of an element axis within its chunk, or of a whole axis. */
+static const char *whole_length(struct emit *e, uint32_t a) {
+        const struct af_axis *x = &e->phase->axes[a];
+        const char *extent = axis_size(e, a, "extent", x->extent);
+        if (x->chunk_axis == AF_NONE)
+                return emit_text(e, "(uint32_t)%s", extent);
+        return emit_text(e, "Least(%s, %s - s%u * %s)", extent, axis_size(e, a, "total", x->total), x->chunk_axis, extent);
+}
+
+static void decode_block_axis(struct emit *e, uint32_t a, bool outermost) {
+        const struct af_axis *x = &e->phase->axes[a];
+        int64_t n = tiles_of(x);
+        const char *extent = axis_size(e, a, "extent", x->extent), *tile = axis_size(e, a, "tile", x->tile),
+                   *tiles = axis_size(e, a, "tiles", n);
+        const char *index = outermost ? "rest" : emit_text(e, "rest %% %s", tiles);
+        if (x->ragged_tail) { /* the short last chunk stands alone */
+                emit_line(e, "const bool tail%u = %s + 1 == %s;", a, index, tiles);
+                emit_line(e, "const int64_t s%u = tail%u ? %s - 1 : %s * %s;", a, a, extent, index, tile);
+                emit_line(e, "const uint32_t l%u = tail%u ? 1 : Least(%s, %s - 1 - s%u);", a, a, tile, extent, a);
+        } else {
+                emit_line(e, x->tile == 1 ? "const int64_t s%u = %s;" : "const int64_t s%u = %s * %s;", a, index, tile);
+                if (x->tile == 1)
+                        emit_line(e, "const uint32_t l%u = 1;", a);
+                else
+                        emit_line(e, "const uint32_t l%u = Least(%s, %s - s%u);", a, tile, extent, a);
+        }
+        if (!outermost)
+                emit_line(e, "rest /= %s;", tiles);
+}
+
+static void decode_tile(struct emit *e) {
+        const struct af_phase *p = e->phase;
+        uint32_t outermost = AF_NONE, n_block = 0;
+        for (uint32_t a = p->n_axes; a-- > 0;)
+                if (p->axes[a].role == AF_AXIS_BLOCK) {
+                        outermost = a;
+                        n_block++;
+                }
+        if (n_block)
+                emit_line(e, n_block > 1 ? "int64_t rest = tile;" : "const int64_t rest = tile;");
+        for (uint32_t a = p->n_axes; a-- > 0;)
+                if (p->axes[a].role == AF_AXIS_BLOCK)
+                        decode_block_axis(e, a, a == outermost);
+        for (uint32_t a = 0; a < p->n_axes; a++)
+                if (p->axes[a].role == AF_AXIS_WHOLE)
+                        emit_line(e, "const uint32_t l%u = %s;", a, whole_length(e, a));
+}
+
+static bool has_kind(const struct emit *e, enum af_kstmt_kind kind) {
+        for (uint32_t i = 0; i < e->stage->n_stmts; i++)
+                if (e->phase->stmts[e->stage->first_stmt + i].kind == kind)
+                        return true;
+        return false;
+}
+
+static void emit_stage(struct emit *e, const struct af_stage *st) {
+        e->stage = st;
+        e->last_node = AF_NONE;
+        const char *queue = st->prologue ? "resident" : "loads", *base = st->prologue ? "kept" : "in";
+        bool loads = has_kind(e, AF_KSTMT_LOAD), stores = has_kind(e, AF_KSTMT_STORE);
+        const struct af_kstmt *stmts = &e->phase->stmts[st->first_stmt];
+        if (loads) {
+                emit_line(e, st->prologue ? "kept = %s.AllocTensor<uint8_t>();" : "LocalTensor<uint8_t> in = %s.AllocTensor<uint8_t>();",
+                          queue);
+                for (uint32_t i = 0; i < st->n_stmts; i++)
+                        if (stmts[i].kind == AF_KSTMT_LOAD)
+                                emit_load(e, &stmts[i], base);
+                emit_line(e, "%s.EnQue(%s);", queue, base);
+                emit_line(e, "%s = %s.DeQue<uint8_t>();", base, queue);
+        }
+        if (stores)
+                emit_line(e, "LocalTensor<uint8_t> out = stores.AllocTensor<uint8_t>();");
+        emit_declare_views(e);
+        for (uint32_t i = 0; i < st->n_stmts; i++)
+                if (stmts[i].kind != AF_KSTMT_LOAD && stmts[i].kind != AF_KSTMT_STORE)
+                        emit_compute(e, &stmts[i]);
+        if (loads && !st->prologue)
+                emit_line(e, "loads.FreeTensor(in);");
+        if (!stores)
+                return;
+        emit_line(e, "stores.EnQue(out);");
+        emit_line(e, "out = stores.DeQue<uint8_t>();");
+        for (uint32_t i = 0; i < st->n_stmts; i++)
+                if (stmts[i].kind == AF_KSTMT_STORE)
+                        emit_store(e, &stmts[i], "out");
+        emit_line(e, "stores.FreeTensor(out);");
+}
+
+static void emit_node(struct emit *e, const struct af_knode *n) {
+        if (n->kind == AF_KNODE_STAGE) {
+                emit_line(e, "{");
+                e->indent++;
+                emit_stage(e, &e->phase->stages[n->stage]);
+                e->indent--;
+                emit_line(e, "}");
+                return;
+        }
+        const struct af_axis *x = &e->phase->axes[n->axis];
+        const char *length = x->chunk_axis == AF_NONE ? axis_size(e, n->axis, "extent", x->extent)
+                                                      : emit_text(e, "(int64_t)%s", whole_length(e, n->axis));
+        const char *tile = axis_size(e, n->axis, "tile", x->tile);
+        emit_line(e, "const int64_t run%u = %s;", n->axis, length);
+        emit_line(e, "for (int64_t s%u = 0; s%u < run%u; s%u += %s) {", n->axis, n->axis, n->axis, n->axis, tile);
+        e->indent++;
+        emit_line(e, "const uint32_t l%u = Least(%s, run%u - s%u);", n->axis, tile, n->axis, n->axis);
+        for (uint32_t i = 0; i < n->n_children; i++)
+                emit_node(e, &e->phase->nodes[n->first_child + i]);
+        e->indent--;
+        emit_line(e, "}");
+}
+
+static const struct af_stage *prologue_of(const struct af_phase *p) {
+        for (uint32_t i = 0; i < p->n_stages; i++)
+                if (p->stages[i].prologue && p->stages[i].n_stmts)
+                        return &p->stages[i];
+        return NULL;
+}
+
+/* Once per block: the tile's full lengths stand in for those of a tile. */
+static void emit_prologue(struct emit *e, const struct af_stage *st, bool loads) {
+        if (loads)
+                emit_line(e, "LocalTensor<uint8_t> kept;");
+        emit_line(e, "{ // once: what does not change from tile to tile");
+        e->indent++;
+        if (st->row_axis != AF_NONE)
+                emit_line(e, "const uint32_t l%u = %s;", st->row_axis,
+                          axis_size(e, st->row_axis, "tile", e->phase->axes[st->row_axis].tile));
+        if (st->inner_axis != AF_NONE)
+                emit_line(e, "const uint32_t l%u = %s;", st->inner_axis,
+                          axis_size(e, st->inner_axis, "tile", e->phase->axes[st->inner_axis].tile));
+        emit_stage(e, st);
+        e->indent--;
+        emit_line(e, "}");
+}
+
+void emit_phase(struct emit *e, uint32_t phase_no) {
+        const struct af_phase *p = &e->k->phases[phase_no];
+        e->phase = p;
+        e->phase_no = phase_no;
+        const char *tiles = emit_size(e, "int64_t", p->n_tiles, "p%u_tiles", phase_no);
+        const struct af_stage *prologue = prologue_of(p);
+        emit_line(e, "{ // phase %u of %u: %s", phase_no + 1, e->k->n_phases, p->what);
+        e->indent++;
+        emit_line(e, "const int64_t begin = %s * GetBlockIdx() / GetBlockNum(), end = %s * (GetBlockIdx() + 1) / GetBlockNum();", tiles,
+                  tiles);
+        if (prologue) {
+                e->stage = prologue;
+                bool loads = has_kind(e, AF_KSTMT_LOAD);
+                emit_line(e, "if (begin < end) {");
+                e->indent++;
+                emit_prologue(e, prologue, loads);
+        }
+        emit_line(e, "for (int64_t tile = begin; tile < end; ++tile) {");
+        e->indent++;
+        decode_tile(e);
+        for (uint32_t i = 0; i < p->n_roots; i++)
+                emit_node(e, &p->nodes[i]);
+        e->indent--;
+        emit_line(e, "}");
+        if (prologue) {
+                e->stage = prologue;
+                if (has_kind(e, AF_KSTMT_LOAD))
+                        emit_line(e, "resident.FreeTensor(kept);");
+                e->indent--;
+                emit_line(e, "}");
+        }
+        e->indent--;
+        emit_line(e, "}");
+}
