@@ -127,7 +127,7 @@ struct af_phase {
         uint32_t cap_values, cap_stmts, cap_stages, cap_nodes;
         int64_t n_tiles;  /* product over BLOCK axes of their tiles */
         uint32_t levels;  /* LEVELS */
-        uint32_t buffers; /* 1 or 2 per queue, as this phase wants it */
+        uint32_t buffers; /* 1 or 2 per queue */
         uint32_t load_bytes, store_bytes, calc_bytes, resident_bytes;
         uint64_t hbm_bytes, cycles; /* modelled */
         const char *what;           /* for comments: "elementwise", "pack an input", ... */
@@ -140,8 +140,8 @@ struct af_kernel {
         struct af_phase *phases;
         uint32_t n_args, n_regions, n_phases;
         uint32_t block_dim;
-        uint32_t buffers;                                              /* 1 or 2 per queue */
-        uint32_t load_bytes, store_bytes, calc_bytes, resident_bytes; /* one buffer each; UB use = buffers * (load + store) + calc + resident */
+        /* Of the phase that takes most; phases lay UB out one after another. One buffer each; use = buffers * (load + store) + calc + resident. */
+        uint32_t buffers, load_bytes, store_bytes, calc_bytes, resident_bytes;
         uint64_t workspace_bytes;
         bool needs_sync_all, workspace_zeroed;
         uint64_t hbm_bytes, modelled_cycles;

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resolves every use of a group to its base and its axes, orders the axes, and hands them to axes_merge.c. */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/schedule/axes_internal.h"
+
+static bool is_transparent(enum af_op op) {
+        enum af_op_class c = af_op_info(op)->cls;
+        return c == AF_CLASS_VIEW || c == AF_CLASS_BROADCAST;
+}
+
+static int unfit(struct build *b, const char *why) {
+        *b->why = why;
+        return AF_SCHEDULE_E_UNFIT;
+}
+
+/* Turns the 1 of the atom functions into UNFIT. */
+static int fit(struct build *b, int r, const char *why) {
+        return r > 0 ? unfit(b, why) : r;
+}
+
+static int load_dims(struct build *b, uint32_t value, struct af_dims *ret) {
+        ret->rank = b->m->g->values[value].rank;
+        if (!af_value_static_dims(b->m->g, value, ret->dim))
+                return unfit(b, "symbolic shape");
+        return 0;
+}
+
+static int fresh_atoms(struct build *b, struct af_dims *d) {
+        for (uint32_t i = 0; i < d->rank; i++) {
+                d->atom[i] = AF_NONE;
+                if (d->dim[i] == 1)
+                        continue;
+                int r = af_atoms_new(&b->atoms, d->dim[i], &d->atom[i]);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+bool af_value_empty(const struct af_graph *g, uint32_t value) {
+        return af_value_count(g, value) == 0;
+}
+
+/* Aligned at the right, as numpy does: equal dimensions are one axis, a 1 is a broadcast. */
+static int unify_right(struct build *b, const struct af_dims *in, const struct af_dims *out) {
+        for (uint32_t i = 0; i < in->rank && i < out->rank; i++) {
+                uint32_t x = in->atom[in->rank - 1 - i], y = out->atom[out->rank - 1 - i];
+                if (x == AF_NONE || y == AF_NONE)
+                        continue;
+                int r = fit(b, af_atoms_unify(&b->atoms, x, y), "axes that do not line up after a reshape");
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+/* One view or broadcast: from the input's dimensions to the output's. */
+static int through(struct build *b, const struct af_node *n, struct af_dims *d) {
+        struct af_dims out;
+        int r = load_dims(b, n->out[0], &out);
+        if (!r)
+                r = fresh_atoms(b, &out);
+        if (!r && af_op_info(n->op)->cls == AF_CLASS_BROADCAST)
+                r = unify_right(b, d, &out);
+        else if (!r)
+                r = fit(b, af_atoms_unify_dims(&b->atoms, d, &out), "reshape of axes with no common refinement");
+        *d = out;
+        return r;
+}
+
+/* Dimensions of the base: those of the member that computes it, or new ones for this use of an input. */
+static int base_dims(struct build *b, struct raw_use *u) {
+        uint32_t p = af_members_producer(b->m, u->use.base);
+        const struct af_value *v = &b->m->g->values[u->use.base];
+        if (p != AF_NONE) {
+                u->use.base_kind = AF_BASE_NODE;
+                u->base_dims = b->node_dims[p];
+                return 0;
+        }
+        uint64_t bits;
+        u->use.base_kind = v->kind == AF_VALUE_CONST && af_value_scalar(b->m->g, u->use.base, &bits) ? AF_BASE_SCALAR : AF_BASE_INPUT;
+        int r = load_dims(b, u->use.base, &u->base_dims);
+        return r ? r : fresh_atoms(b, &u->base_dims);
+}
+
+/* value as someone reads it: goes down through members that are views or broadcasts, then up again with the axes. */
+static int resolve(struct build *b, uint32_t value, struct raw_use *u) {
+        const struct af_graph *g = b->m->g;
+        uint32_t n = 0;
+        *u = (struct raw_use){.use = {.value = value, .base = value, .source = AF_NONE}};
+        for (uint32_t p; (p = af_members_producer(b->m, u->use.base)) != AF_NONE && is_transparent(g->nodes[b->m->nodes[p]].op);) {
+                int r = af_arena_grow(b->arena, &b->chain, &b->cap_chain, n + 1, sizeof(uint32_t));
+                if (r)
+                        return r;
+                b->chain[n++] = b->m->nodes[p];
+                u->use.base = g->nodes[b->m->nodes[p]].in[0];
+        }
+        u->use.direct = n == 0;
+        int r = base_dims(b, u);
+        u->dims = u->base_dims;
+        while (!r && n > 0)
+                r = through(b, &g->nodes[b->chain[--n]], &u->dims);
+        return r;
+}
+
+static int add_use(struct build *b, uint32_t value, struct raw_use **ret_use) {
+        int r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + 1, sizeof(*b->uses));
+        if (!r)
+                r = resolve(b, value, &b->uses[b->n_uses]);
+        if (!r)
+                *ret_use = &b->uses[b->n_uses++];
+        return r;
+}
+
+/* Which dimensions of a reduction's input are reduced, as a bit set. */
+static uint32_t reduced_dims(const struct af_node *n, uint32_t rank) {
+        const struct af_attr *axes = af_node_attr(n, AF_ATTR_AXES);
+        if (!axes)
+                return (1u << rank) - 1;
+        uint32_t mask = 0;
+        for (uint32_t i = 0; i < axes->n; i++)
+                mask |= 1u << axes->ints[i];
+        return mask;
+}
+
+static int visit_reduce(struct build *b, uint32_t i, const struct af_node *n) {
+        struct raw_use *u;
+        struct af_dims *out = &b->node_dims[i];
+        if (af_value_empty(b->m->g, n->in[0])) {
+                b->space->empty_reduce[i] = true;
+                return fresh_atoms(b, out);
+        }
+        int r = add_use(b, n->in[0], &u);
+        if (r)
+                return r;
+        uint32_t mask = reduced_dims(n, u->dims.rank), o = 0;
+        bool keep = out->rank == u->dims.rank;
+        b->space->unit_reduce[i] = true;
+        for (uint32_t d = 0; d < u->dims.rank; d++) {
+                if (mask & (1u << d)) {
+                        b->space->unit_reduce[i] &= u->dims.atom[d] == AF_NONE;
+                        if (keep)
+                                out->atom[o++] = AF_NONE;
+                } else {
+                        out->atom[o++] = u->dims.atom[d];
+                }
+        }
+        u->reduced_dims = mask;
+        return 0;
+}
+
+static int visit_node(struct build *b, uint32_t i) {
+        const struct af_node *n = &b->m->g->nodes[b->m->nodes[i]];
+        b->space->first_use[i] = b->n_uses;
+        b->space->skip[i] = is_transparent(n->op);
+        int r = load_dims(b, n->out[0], &b->node_dims[i]);
+        if (r || b->space->skip[i])
+                return r;
+        if (af_value_empty(b->m->g, n->out[0])) {
+                b->space->skip[i] = true;
+                return 0;
+        }
+        if (af_op_info(n->op)->cls == AF_CLASS_REDUCE)
+                return visit_reduce(b, i, n);
+        r = fresh_atoms(b, &b->node_dims[i]);
+        for (uint32_t k = 0; !r && k < n->n_in; k++) {
+                struct raw_use *u;
+                r = add_use(b, n->in[k], &u);
+                if (!r)
+                        r = unify_right(b, &u->dims, &b->node_dims[i]);
+        }
+        return r;
+}
+
+/* A stored value that only views stand before is stored with its base's axes: row-major is row-major, however it is cut. */
+static uint32_t stored_root(const struct build *b, uint32_t value) {
+        const struct af_graph *g = b->m->g;
+        uint32_t base = value;
+        if (g->values[value].strides)
+                return value;
+        for (uint32_t p; (p = af_members_producer(b->m, base)) != AF_NONE && af_op_info(g->nodes[b->m->nodes[p]].op)->cls == AF_CLASS_VIEW;)
+                base = g->nodes[b->m->nodes[p]].in[0];
+        return base;
+}
+
+/* The stored outputs; before them, for each that is only copied, the use that loads it. */
+static int visit_stores(struct build *b, const uint32_t *stores, uint32_t n_stores) {
+        struct raw_use *list = af_arena_calloc(b->arena, n_stores, sizeof(*list));
+        if (!list)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n_stores; i++) {
+                list[i].use = (struct af_use){.value = stores[i], .base = AF_NONE, .source = AF_NONE};
+                if (af_value_empty(b->m->g, stores[i]))
+                        continue;
+                int r = resolve(b, stored_root(b, stores[i]), &list[i]);
+                if (r)
+                        return r;
+                if (list[i].use.base_kind != AF_BASE_NODE) {
+                        struct raw_use source = list[i];
+                        r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + 1, sizeof(*b->uses));
+                        if (r)
+                                return r;
+                        list[i].use.source = b->n_uses;
+                        b->uses[b->n_uses++] = source;
+                }
+                list[i].use.value = stores[i];
+        }
+        b->space->first_store = b->n_uses;
+        int r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + n_stores, sizeof(*b->uses));
+        if (!r && n_stores)
+                memcpy(&b->uses[b->n_uses], list, n_stores * sizeof(*list));
+        b->n_uses += n_stores;
+        return r;
+}
+
+int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, bool pack_all,
+                   struct af_space *ret_space, const char **ret_why) {
+        struct build b = {.arena = arena, .m = m, .space = ret_space, .why = ret_why, .atoms = {.arena = arena}, .pack_all = pack_all};
+        *ret_space = (struct af_space){0};
+        b.node_dims = af_arena_calloc(arena, m->n, sizeof(*b.node_dims));
+        ret_space->first_use = af_arena_calloc(arena, m->n + 1, sizeof(uint32_t));
+        ret_space->node_axes = af_arena_calloc(arena, m->n, sizeof(uint32_t));
+        ret_space->skip = af_arena_calloc(arena, m->n, sizeof(bool));
+        ret_space->empty_reduce = af_arena_calloc(arena, m->n, sizeof(bool));
+        ret_space->unit_reduce = af_arena_calloc(arena, m->n, sizeof(bool));
+        if (!b.node_dims || !ret_space->first_use || !ret_space->node_axes || !ret_space->skip || !ret_space->empty_reduce ||
+            !ret_space->unit_reduce)
+                return -ENOMEM;
+        int r = 0;
+        for (uint32_t i = 0; !r && i < m->n; i++)
+                r = visit_node(&b, i);
+        ret_space->first_use[m->n] = b.n_uses;
+        if (!r)
+                r = visit_stores(&b, stores, n_stores);
+        return r ? r : af_space_merge(&b);
+}

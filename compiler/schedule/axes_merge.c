@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Orders the axes of a group, merges what no access can tell apart, and marks the inputs that must be made dense first: a tile's rows must lie
+ * contiguous in memory.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/schedule/axes_internal.h"
+
+struct order { /* axes before merging, outermost first */
+        uint32_t *leaves, n;
+        uint32_t *position; /* per atom */
+        int64_t extent[AF_ATOMS_MAX];
+        uint64_t reduced;
+        struct line { /* one access */
+                uint64_t axes, vary;
+                int64_t load[AF_ATOMS_MAX];  /* as it stands in memory */
+                int64_t strides[AF_ATOMS_MAX]; /* as the kernel reads it: of the packed copy where packed */
+                uint64_t reduced;
+                bool packed, access, reduces;
+        } *lines; /* per use */
+        uint64_t *node_axes;
+        bool join[AF_ATOMS_MAX]; /* with the next one */
+};
+
+static int unfit(struct build *b, const char *why) {
+        *b->why = why;
+        return AF_SCHEDULE_E_UNFIT;
+}
+
+static int list_leaves(struct build *b, const struct af_dims *d, uint32_t *list, uint32_t *n) {
+        *n = 0;
+        for (uint32_t i = 0; i < d->rank; i++)
+                if (d->atom[i] != AF_NONE && !af_atoms_leaves(&b->atoms, d->atom[i], list, n))
+                        return unfit(b, "too many axes");
+        return 0;
+}
+
+/* The longest list has every axis, or there is no kernel. */
+static int find_order(struct build *b, struct order *o) {
+        uint32_t list[AF_ATOMS_MAX], n;
+        o->leaves = af_arena_calloc(b->arena, AF_ATOMS_MAX, sizeof(uint32_t));
+        o->position = af_arena_calloc(b->arena, b->atoms.n + 1, sizeof(uint32_t));
+        o->lines = af_arena_calloc(b->arena, b->n_uses + 1, sizeof(*o->lines));
+        o->node_axes = af_arena_calloc(b->arena, b->m->n + 1, sizeof(uint64_t));
+        if (!o->leaves || !o->position || !o->lines || !o->node_axes)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < b->n_uses + b->m->n; i++) {
+                bool is_use = i < b->n_uses;
+                if (is_use ? b->uses[i].use.base == AF_NONE : b->space->skip[i - b->n_uses])
+                        continue;
+                int r = list_leaves(b, is_use ? &b->uses[i].dims : &b->node_dims[i - b->n_uses], list, &n);
+                if (r)
+                        return r;
+                if (n > o->n) {
+                        o->n = n;
+                        memcpy(o->leaves, list, n * sizeof(*list));
+                }
+        }
+        memset(o->position, 0xff, (b->atoms.n + 1) * sizeof(uint32_t));
+        for (uint32_t i = 0; i < o->n; i++) {
+                if (o->position[o->leaves[i]] != AF_NONE)
+                        return unfit(b, "two axes of one value are the same axis of another");
+                o->position[o->leaves[i]] = i;
+                o->extent[i] = b->atoms.items[o->leaves[i]].extent;
+        }
+        return 0;
+}
+
+/* A list as a bit set; its axes must stand in the common order. */
+static int place(struct build *b, struct order *o, const struct af_dims *d, uint64_t *ret_axes) {
+        uint32_t list[AF_ATOMS_MAX], n;
+        int r = list_leaves(b, d, list, &n);
+        if (r)
+                return r;
+        *ret_axes = 0;
+        for (uint32_t i = 0, next = 0; i < n; i++) {
+                uint32_t p = o->position[list[i]];
+                if (p == AF_NONE)
+                        return unfit(b, "no value spans every axis");
+                if (p < next)
+                        return unfit(b, "axes in different order (needs a transpose)");
+                next = p + 1;
+                *ret_axes |= UINT64_C(1) << p;
+        }
+        return 0;
+}
+
+/* Strides of a value over its dimensions, spread over the axes that these were cut into. */
+static int spread(struct build *b, struct order *o, const struct af_dims *d, const int64_t *dim_strides, int64_t *strides, uint64_t *vary) {
+        *vary = 0;
+        for (uint32_t i = 0; i < d->rank; i++) {
+                uint32_t list[AF_ATOMS_MAX], n = 0;
+                if (d->atom[i] == AF_NONE)
+                        continue;
+                if (!af_atoms_leaves(&b->atoms, d->atom[i], list, &n))
+                        return unfit(b, "too many axes");
+                int64_t s = dim_strides[i];
+                while (n > 0) {
+                        uint32_t p = o->position[list[--n]];
+                        strides[p] = s;
+                        *vary |= s ? UINT64_C(1) << p : 0;
+                        if (__builtin_mul_overflow(s, o->extent[p], &s))
+                                return unfit(b, "strides beyond 64 bits");
+                }
+        }
+        return 0;
+}
+
+static void dense(const struct order *o, uint64_t axes, int64_t *strides) {
+        int64_t s = 1;
+        for (uint32_t p = o->n; p-- > 0;) {
+                strides[p] = axes >> p & 1 ? s : 0;
+                s *= axes >> p & 1 ? o->extent[p] : 1;
+        }
+}
+
+static int place_input(struct build *b, struct order *o, struct raw_use *u, struct line *l) {
+        int64_t strides[AF_LIMIT_RANK];
+        if (!af_value_static_strides(b->m->g, u->use.base, strides))
+                return unfit(b, "symbolic strides");
+        if (b->m->g->values[u->use.base].kind == AF_VALUE_INPUT &&
+            !af_expr_is_const(&b->m->g->exprs, b->m->g->inputs[b->m->g->values[u->use.base].index].offset, &u->use.offset))
+                return unfit(b, "symbolic offset");
+        int r = spread(b, o, &u->base_dims, strides, l->load, &l->vary);
+        memcpy(l->strides, l->load, sizeof(l->load));
+        return r;
+}
+
+static int place_store(struct build *b, struct order *o, struct raw_use *u, struct line *l) {
+        int64_t strides[AF_LIMIT_RANK];
+        l->vary = l->axes;
+        if (!b->m->g->values[u->use.value].strides) {
+                dense(o, l->axes, l->strides);
+                return 0;
+        }
+        if (!af_value_static_strides(b->m->g, u->use.value, strides))
+                return unfit(b, "symbolic strides");
+        uint64_t vary;
+        return spread(b, o, &u->dims, strides, l->strides, &vary);
+}
+
+static int place_use(struct build *b, struct order *o, uint32_t i) {
+        struct raw_use *u = &b->uses[i];
+        struct line *l = &o->lines[i];
+        if (u->use.base == AF_NONE)
+                return 0;
+        int r = place(b, o, &u->dims, &l->axes);
+        if (!r && i >= b->space->first_store)
+                r = place_store(b, o, u, l);
+        else if (!r && u->use.base_kind == AF_BASE_INPUT)
+                r = place_input(b, o, u, l);
+        l->access = !r && (i >= b->space->first_store || u->use.base_kind == AF_BASE_INPUT);
+        for (uint32_t d = 0; !r && d < u->dims.rank; d++) {
+                uint32_t list[AF_ATOMS_MAX], n = 0;
+                if (!(u->reduced_dims >> d & 1) || u->dims.atom[d] == AF_NONE)
+                        continue;
+                if (!af_atoms_leaves(&b->atoms, u->dims.atom[d], list, &n))
+                        return unfit(b, "too many axes");
+                l->reduces = true;
+                while (n > 0)
+                        l->reduced |= UINT64_C(1) << o->position[list[--n]];
+        }
+        return r;
+}
+
+/* All reductions of a kernel run over the same axes of everything there is. */
+static int find_reduced(struct build *b, struct order *o) {
+        uint64_t all = o->n == 64 ? UINT64_MAX : (UINT64_C(1) << o->n) - 1;
+        for (uint32_t i = 0; i < b->n_uses; i++) {
+                const struct line *l = &o->lines[i];
+                if (!l->reduces)
+                        continue;
+                if (l->axes != all)
+                        return unfit(b, "a reduction over fewer axes than its kernel has");
+                if (o->reduced && l->reduced != o->reduced)
+                        return unfit(b, "two reductions over different axes");
+                o->reduced = l->reduced;
+        }
+        for (uint32_t i = 0; i < b->m->n; i++) {
+                if (b->space->skip[i])
+                        continue;
+                int r = place(b, o, &b->node_dims[i], &o->node_axes[i]);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+static void find_joins(const struct build *b, struct order *o) {
+        for (uint32_t p = 0; p + 1 < o->n; p++) {
+                o->join[p] = !((o->reduced >> p ^ o->reduced >> (p + 1)) & 1);
+                for (uint32_t i = 0; o->join[p] && i < b->n_uses; i++) {
+                        const struct line *l = &o->lines[i];
+                        if (l->access)
+                                o->join[p] = l->strides[p] == l->strides[p + 1] * o->extent[p + 1];
+                }
+                for (uint32_t i = 0; o->join[p] && i < b->m->n; i++)
+                        o->join[p] = !((o->node_axes[i] >> p ^ o->node_axes[i] >> (p + 1)) & 1);
+        }
+}
+
+/* First axis (before merging) of the merged axis that ends at p. */
+static uint32_t start_of(const struct order *o, uint32_t p) {
+        while (p > 0 && o->join[p - 1])
+                p--;
+        return p;
+}
+
+/* The axes that a tile spans, as their innermost axes before merging. */
+static void tile_axes(const struct order *o, uint32_t *ret_row, uint32_t *ret_inner) {
+        *ret_row = *ret_inner = AF_NONE;
+        if (!o->n)
+                return;
+        *ret_inner = o->n - 1;
+        uint32_t p = start_of(o, o->n - 1);
+        if (o->reduced && !(o->reduced >> (o->n - 1) & 1)) /* rows are the innermost reduced axes */
+                while (p > 0 && !(o->reduced >> (p - 1) & 1))
+                        p--;
+        *ret_row = p ? p - 1 : AF_NONE;
+}
+
+static bool contiguous(const struct line *l, uint32_t row, uint32_t inner) {
+        if (inner != AF_NONE && l->strides[inner])
+                return l->strides[inner] == 1;
+        return row == AF_NONE || !l->strides[row] || l->strides[row] == 1;
+}
+
+/* Reduced axes that stand side by side must be one: their elements are combined in row-major order. */
+static bool runs_whole(const struct order *o) {
+        for (uint32_t p = 0; p + 1 < o->n; p++)
+                if ((o->reduced >> p & o->reduced >> (p + 1) & 1) && !o->join[p])
+                        return false;
+        return true;
+}
+
+/* Marks inputs to be packed until every access has contiguous rows. */
+static int settle(struct build *b, struct order *o) {
+        if (b->pack_all)
+                for (uint32_t i = 0; i < b->space->first_store; i++)
+                        if (o->lines[i].access) {
+                                o->lines[i].packed = true;
+                                o->lines[i].vary = o->lines[i].axes;
+                                dense(o, o->lines[i].vary, o->lines[i].strides);
+                        }
+        for (bool again = true; again;) {
+                uint32_t row, inner;
+                again = false;
+                find_joins(b, o);
+                tile_axes(o, &row, &inner);
+                for (uint32_t i = 0; i < b->n_uses; i++) {
+                        struct line *l = &o->lines[i];
+                        if (!l->access || contiguous(l, row, inner))
+                                continue;
+                        if (i >= b->space->first_store || l->packed)
+                                return unfit(b, "rows that are not contiguous in memory (needs a transpose)");
+                        l->packed = again = true;
+                        dense(o, l->vary, l->strides);
+                }
+        }
+        return runs_whole(o) ? 0 : unfit(b, "reduced axes that do not merge");
+}
+
+/* The copy that makes a use dense: over all its axes before merging, merged for these two accesses alone. */
+static int make_pack(struct build *b, const struct order *o, const struct line *l, struct af_use *use) {
+        struct af_pack *k = af_arena_alloc(b->arena, sizeof(*k));
+        if (!k)
+                return -ENOMEM;
+        k->offset = use->offset;
+        k->elements = 1;
+        for (uint32_t p = 0; p < o->n; p++) {
+                if (!(l->vary >> p & 1))
+                        continue;
+                k->elements *= o->extent[p];
+                uint32_t n = k->n_axes;
+                if (n && k->load[n - 1] == l->load[p] * o->extent[p]) {
+                        k->extent[n - 1] *= o->extent[p];
+                        k->load[n - 1] = l->load[p];
+                        k->store[n - 1] = l->strides[p];
+                        continue;
+                }
+                if (n + 1 >= AF_KERNEL_MAX_AXES)
+                        return unfit(b, "too many axes");
+                k->extent[n] = o->extent[p];
+                k->load[n] = l->load[p];
+                k->store[n] = l->strides[p];
+                k->n_axes++;
+        }
+        use->pack = k;
+        use->offset = 0;
+        return 0;
+}
+
+static uint32_t merged_bits(const struct order *o, const uint32_t *merged, uint64_t bits) {
+        uint32_t m = 0;
+        for (uint32_t p = 0; p < o->n; p++)
+                m |= bits >> p & 1 ? 1u << merged[p] : 0;
+        return m;
+}
+
+static int finish(struct build *b, struct order *o) {
+        struct af_space *s = b->space;
+        uint32_t merged[AF_ATOMS_MAX], row, inner;
+        for (uint32_t p = 0; p < o->n; p++) {
+                bool joined = p > 0 && o->join[p - 1];
+                if (!joined && s->n_axes + 2 >= AF_KERNEL_MAX_AXES) /* chunking may add two */
+                        return unfit(b, "too many axes that do not merge");
+                s->n_axes += joined ? 0 : 1;
+                merged[p] = s->n_axes - 1;
+                s->extent[merged[p]] = o->extent[p] * (joined ? s->extent[merged[p]] : 1);
+        }
+        tile_axes(o, &row, &inner);
+        s->row = row == AF_NONE ? AF_NONE : merged[row];
+        s->inner = inner == AF_NONE ? AF_NONE : merged[inner];
+        s->reduced = merged_bits(o, merged, o->reduced);
+        s->n_uses = b->n_uses;
+        s->uses = af_arena_calloc(b->arena, b->n_uses + 1, sizeof(*s->uses));
+        if (!s->uses)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < b->m->n; i++)
+                s->node_axes[i] = merged_bits(o, merged, o->node_axes[i]);
+        for (uint32_t i = 0; i < b->n_uses; i++) {
+                const struct line *l = &o->lines[i];
+                s->uses[i] = b->uses[i].use;
+                s->uses[i].axes = merged_bits(o, merged, l->axes);
+                s->uses[i].vary = merged_bits(o, merged, l->vary);
+                for (uint32_t p = 0; l->access && p < o->n; p++)
+                        s->uses[i].strides[merged[p]] = l->strides[p];
+                int r = l->packed ? make_pack(b, o, l, &s->uses[i]) : 0;
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+int af_space_merge(struct build *b) {
+        struct order o = {0};
+        int r = find_order(b, &o);
+        for (uint32_t i = 0; !r && i < b->n_uses; i++)
+                r = place_use(b, &o, i);
+        if (!r)
+                r = find_reduced(b, &o);
+        if (!r)
+                r = settle(b, &o);
+        return r ? r : finish(b, &o);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cheap question of fusion: would this set of nodes make one kernel? Everything but the search for tiles, in memory of its own. */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/schedule/sched.h"
+
+struct ends {
+        uint32_t *inputs, *stores, n_inputs, n_stores;
+};
+
+static bool has(const uint32_t *list, uint32_t n, uint32_t v) {
+        for (uint32_t i = 0; i < n; i++)
+                if (list[i] == v)
+                        return true;
+        return false;
+}
+
+/* Inputs: what no member makes. Stores: what no member reads. */
+static int find_ends(const struct af_members *m, struct af_arena *arena, struct ends *e) {
+        uint32_t n_in = 0;
+        bool *read = af_arena_calloc(arena, m->n, sizeof(*read));
+        for (uint32_t i = 0; i < m->n; i++)
+                n_in += m->g->nodes[m->nodes[i]].n_in;
+        e->inputs = af_arena_calloc(arena, n_in, sizeof(uint32_t));
+        e->stores = af_arena_calloc(arena, m->n, sizeof(uint32_t));
+        if (!read || !e->inputs || !e->stores)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < m->n; i++) {
+                const struct af_node *n = &m->g->nodes[m->nodes[i]];
+                for (uint32_t k = 0; k < n->n_in; k++) {
+                        uint32_t p = af_members_producer(m, n->in[k]);
+                        uint64_t bits;
+                        if (p != AF_NONE)
+                                read[p] = true;
+                        else if (e->n_inputs < AF_KERNEL_MAX_ARGS && !af_value_scalar(m->g, n->in[k], &bits) && !has(e->inputs, e->n_inputs, n->in[k]))
+                                e->inputs[e->n_inputs++] = n->in[k];
+                }
+        }
+        for (uint32_t i = 0; i < m->n; i++)
+                if (!read[i])
+                        e->stores[e->n_stores++] = m->g->nodes[m->nodes[i]].out[0];
+        return 0;
+}
+
+bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why) {
+        AF_CLEANUP(af_arena_deinit) struct af_arena arena;
+        struct ends e = {0};
+        const char *why = "no memory";
+        af_arena_init(&arena, 0);
+        struct sched *s = af_arena_alloc(&arena, sizeof(*s));
+        if (!s)
+                return false;
+        *s = (struct sched){.g = g, .soc = soc, .arena = &arena, .why = &why};
+        int r = af_members_init(&s->m, &arena, g, nodes, n_nodes);
+        if (!r)
+                r = find_ends(&s->m, &arena, &e);
+        s->stores = e.stores;
+        s->n_stores = e.n_stores;
+        if (!r)
+                r = sched_check(s, e.inputs, e.n_inputs);
+        af_arena_deinit(&s->scratch);
+        if (!r)
+                return true;
+        *ret_why = af_arena_strdup(g->arena, why);
+        return false;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pass -> phase: axes with their roles, the stages and the tree over them. Tile sizes come later. */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/schedule/lower.h"
+
+static void lower_axes(struct lower *l) {
+        const struct pass *p = l->p;
+        struct af_phase *ph = l->phase;
+        ph->n_axes = p->n_axes;
+        for (uint32_t a = 0; a < p->n_axes; a++)
+                ph->axes[a] = (struct af_axis){.extent = p->axes[a].extent, .tile = 1, .role = AF_AXIS_BLOCK, .reduced = p->axes[a].reduced,
+                                               .chunk_axis = AF_NONE};
+        if (p->inner != AF_NONE && l->variant.inner_whole)
+                ph->axes[p->inner].role = AF_AXIS_WHOLE;
+        if (p->kind == PASS_LAST) {
+                bool whole = p->axes[p->over].extent <= AF_REDUCE_CHUNK;
+                ph->axes[p->over].role = whole ? AF_AXIS_WHOLE : AF_AXIS_LOOP;
+                ph->axes[p->over].tile = whole ? p->axes[p->over].extent : AF_REDUCE_CHUNK;
+        } else if (p->kind == PASS_ROWS) {
+                ph->axes[p->over].role = AF_AXIS_LOOP;
+        }
+        if (p->kind >= PASS_LAST && p->chunk_axis != AF_NONE) {
+                ph->axes[p->over].chunk_axis = p->chunk_axis;
+                ph->axes[p->over].total = p->total;
+                ph->axes[p->chunk_axis].ragged_tail = p->kind == PASS_LAST && p->total % p->axes[p->over].extent;
+        }
+        uint32_t levels = 2;
+        for (int64_t n = (p->kind == PASS_ROWS ? p->axes[p->over].extent : 1) / AF_REDUCE_ROWS; n > AF_REDUCE_ROWS; n = (n + AF_REDUCE_ROWS - 1) / AF_REDUCE_ROWS)
+                levels++;
+        ph->levels = levels;
+}
+
+static int begin_stage(struct lower *l, uint32_t stage, uint32_t row, uint32_t inner) {
+        l->stage = stage;
+        l->row = row;
+        l->inner = inner;
+        l->fixed = 0;
+        for (uint32_t a = 0; a < l->phase->n_axes; a++)
+                l->fixed |= l->phase->axes[a].role == AF_AXIS_WHOLE && l->phase->axes[a].chunk_axis == AF_NONE ? 1u << a : 0;
+        l->may_hoist = stage == STAGE_BODY && l->fixed != (1u << l->phase->n_axes) - 1;
+        l->node_value = af_arena_calloc(l->s->arena, l->s->m.n, sizeof(uint32_t));
+        if (!l->node_value)
+                return -ENOMEM;
+        memset(l->node_value, 0xff, l->s->m.n * sizeof(uint32_t));
+        return 0;
+}
+
+/* Writes the stored outputs of one side of the reduction. */
+static int lower_stores(struct lower *l, bool late) {
+        struct sched *s = l->s;
+        bool *needed = af_arena_calloc(s->arena, s->m.n, sizeof(*needed));
+        if (!needed)
+                return -ENOMEM;
+        for (unsigned turn = 0; turn < 2; turn++) {
+                for (uint32_t i = 0; i < s->n_stores; i++) {
+                        const struct af_use *u = &s->sp.uses[s->sp.first_store + i];
+                        uint32_t p = u->base == AF_NONE || u->source != AF_NONE ? AF_NONE : af_members_producer(&s->m, u->base), v;
+                        if (u->base == AF_NONE || (p != AF_NONE && s->late[p] != late) || (p == AF_NONE && late))
+                                continue;
+                        if (turn == 0) {
+                                if (p != AF_NONE)
+                                        needed[p] = true;
+                                continue;
+                        }
+                        struct af_access access;
+                        int r = u->source != AF_NONE ? lower_use(l, u->source, &v) : 0;
+                        if (r)
+                                return r;
+                        if (u->source == AF_NONE)
+                                v = l->node_value[p];
+                        uint32_t arg = s->n_args - s->n_stores - (s->workspace_arg != AF_NONE) + i, axes = 0;
+                        lower_access(l, u, arg, &access);
+                        for (uint32_t a = 0; a < l->p->n_axes; a++)
+                                axes |= l->p->axes[a].space_axis != AF_NONE && u->axes >> l->p->axes[a].space_axis & 1 ? 1u << a : 0;
+                        r = lower_store(l, v, &access, axes);
+                        if (r)
+                                return r;
+                }
+                int r = turn == 0 ? lower_nodes(l, needed, late) : 0;
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+static int lower_pack(struct lower *l) {
+        const struct af_pack *k = l->p->pack->pack;
+        struct af_access from = {.offset = k->offset}, to = {.arg = l->s->n_args + l->p->regions};
+        uint32_t v, all = (1u << l->p->n_axes) - 1;
+        for (uint32_t a = 0; a < k->n_axes; a++) {
+                from.strides[a] = k->load[a];
+                to.strides[a] = k->store[a];
+        }
+        for (uint32_t i = 0; i < l->s->n_args; i++)
+                if (l->s->args[i].kind == AF_KARG_INPUT && l->s->args[i].value == l->p->pack->base)
+                        from.arg = i;
+        if (l->p->n_axes > k->n_axes) /* the unit axis: a row of one element */
+                from.strides[k->n_axes] = to.strides[k->n_axes] = 1;
+        int r = lower_load(l, l->s->g->values[l->p->pack->base].dtype, &from, l->p->pack->base, &v);
+        return r ? r : lower_store(l, v, &to, all);
+}
+
+static const uint32_t no_src[3] = {AF_NONE, AF_NONE, AF_NONE};
+static struct af_kstmt make(enum af_kstmt_kind kind, const struct reduction *r, uint32_t dst, uint32_t a, uint32_t b) {
+        struct af_kstmt stmt = {.kind = kind, .dst = dst, .combine = r->plan.combine, .imm = r->plan.identity};
+        memcpy(stmt.src, no_src, sizeof(no_src));
+        stmt.src[0] = a;
+        stmt.src[1] = b;
+        return stmt;
+}
+
+/* What reduction k combines in this pass: the group's value after its `pre` program, or the partials of the pass before. */
+static int reduction_input(struct lower *l, const struct reduction *r, uint32_t k, uint32_t *ret) {
+        struct sched *s = l->s;
+        uint32_t v, all = (1u << l->p->n_axes) - 1;
+        int e;
+        if (!l->p->from_group) {
+                struct af_access a = {.arg = s->n_args + l->p->regions + k};
+                int64_t stride = 1;
+                for (uint32_t i = l->p->n_axes; i-- > 0;) {
+                        bool element = l->p->chunk_axis != AF_NONE && i == l->p->over;
+                        a.strides[i] = stride;
+                        if (element)
+                                continue; /* the chunk axis, just outside, steps over whole chunks of a run of `total` */
+                        if (l->p->chunk_axis == i) {
+                                a.strides[i] = a.strides[l->p->over] * l->p->axes[l->p->over].extent;
+                                stride *= l->p->total;
+                        } else {
+                                stride *= l->p->axes[i].extent;
+                        }
+                }
+                return lower_load(l, r->plan.acc, &a, AF_NONE, ret);
+        }
+        const struct af_use *u = &s->sp.uses[s->sp.first_use[r->node]];
+        e = lower_use(l, s->sp.first_use[r->node], &v);
+        if (!e && s->g->values[u->value].dtype == AF_DTYPE_BOOL)
+                e = lower_to_mask(l, v, &v);
+        if (!e)
+                e = lower_expand(l, v, lower_hold(l, all), &v);
+        if (!e)
+                e = lower_program(l, &r->plan.pre, &v, l->phase->values[v].hold, all, ret);
+        return e;
+}
+
+static int lower_last_body(struct lower *l, const struct reduction *r, uint32_t in, uint32_t *ret_running) {
+        uint32_t lanes, all = (1u << l->p->n_axes) - 1;
+        bool loop = l->phase->axes[l->p->over].role == AF_AXIS_LOOP, flush = loop && sched_ordered(r);
+        int e = lower_value(l, r->plan.acc, AF_HOLD_LANES, all, &lanes);
+        if (!e && loop && !flush)
+                l->stage = STAGE_INIT;
+        if (!e)
+                e = lower_emit(l, make(AF_KSTMT_FILL, r, lanes, AF_NONE, AF_NONE));
+        l->stage = STAGE_BODY;
+        if (!e)
+                e = lower_emit(l, make(AF_KSTMT_ROW_LANES, r, lanes, in, AF_NONE));
+        *ret_running = lanes;
+        if (e || !flush)
+                return e;
+        e = lower_value(l, r->plan.acc, AF_HOLD_CHUNKS, all, ret_running);
+        return e ? e : lower_emit(l, make(AF_KSTMT_LANE_TREE, r, *ret_running, lanes, AF_NONE));
+}
+
+/* running: LANES, or CHUNKS which go through lanes once more. The result has the finish stage's shape. */
+static int lower_last_finish(struct lower *l, const struct reduction *r, uint32_t running, uint32_t axes, uint32_t *ret) {
+        uint32_t scratch = AF_NONE, all = (1u << l->p->n_axes) - 1;
+        int e = 0;
+        if (l->phase->values[running].hold == AF_HOLD_CHUNKS) {
+                uint32_t lanes;
+                e = lower_value(l, r->plan.acc, AF_HOLD_LANES, all, &lanes);
+                if (!e)
+                        e = lower_emit(l, make(AF_KSTMT_FILL, r, lanes, AF_NONE, AF_NONE));
+                if (!e)
+                        e = lower_emit(l, make(AF_KSTMT_ROW_LANES, r, lanes, running, AF_NONE));
+                if (e)
+                        return e;
+                l->phase->values[lanes].stage = STAGE_BODY; /* as many rows as a tile of the body */
+                running = lanes;
+        }
+        if (!(r->plan.combine == AF_COMBINE_ADD && r->plan.acc == AF_DTYPE_FLOAT32)) {
+                e = lower_value(l, r->plan.acc, AF_HOLD_SCRATCH, all, &scratch);
+                if (e)
+                        return e;
+                l->phase->values[scratch].stage = STAGE_BODY;
+        }
+        e = lower_value(l, r->plan.acc, lower_hold(l, axes), axes, ret);
+        return e ? e : lower_emit(l, make(AF_KSTMT_LANE_TREE, r, *ret, running, scratch));
+}
+
+static int lower_rows_body(struct lower *l, const struct reduction *r, uint32_t in, uint32_t *ret_running) {
+        int e = lower_value(l, r->plan.acc, AF_HOLD_LEVELS, (1u << l->p->n_axes) - 1, ret_running);
+        l->stage = STAGE_INIT;
+        if (!e)
+                e = lower_emit(l, make(AF_KSTMT_FILL, r, *ret_running, AF_NONE, AF_NONE));
+        l->stage = STAGE_BODY;
+        l->phase->values[*ret_running].stage = STAGE_BODY;
+        return e ? e : lower_emit(l, make(AF_KSTMT_ROW_LEVELS, r, *ret_running, in, AF_NONE));
+}
+
+static int store_partial(struct lower *l, uint32_t v, uint32_t k, uint32_t axes) {
+        struct af_access a = {.arg = l->s->n_args + l->p->to_regions + k};
+        int64_t stride = 1;
+        for (uint32_t i = l->p->n_axes; i-- > 0;) {
+                if (!(axes >> i & 1))
+                        continue;
+                a.strides[i] = stride;
+                stride *= l->p->axes[i].extent;
+        }
+        return lower_store(l, v, &a, axes);
+}
+
+static int lower_finish(struct lower *l, const uint32_t *running) {
+        struct sched *s = l->s;
+        uint32_t axes = ((1u << l->p->n_axes) - 1) & ~(1u << l->p->over);
+        for (uint32_t i = 0, k = 0; i < s->n_reductions; i++) {
+                const struct reduction *r = &s->reductions[i];
+                uint32_t v;
+                if (!r->real)
+                        continue;
+                l->op_node = s->m.nodes[r->node];
+                int e = 0;
+                if (l->p->kind == PASS_LAST) {
+                        e = lower_last_finish(l, r, running[k], axes, &v);
+                } else {
+                        e = lower_value(l, r->plan.acc, lower_hold(l, axes), axes, &v);
+                        if (!e)
+                                e = lower_emit(l, make(AF_KSTMT_LEVEL_TOP, r, v, running[k], AF_NONE));
+                }
+                if (!e && l->p->to_group)
+                        e = lower_program(l, &r->plan.post, &v, l->phase->values[v].hold, axes, &l->node_value[r->node]);
+                else if (!e)
+                        e = store_partial(l, v, k, axes);
+                l->op_node = AF_NONE;
+                if (e)
+                        return e;
+                k++;
+        }
+        return l->p->to_group ? lower_stores(l, true) : 0;
+}
+
+static int lower_reduction(struct lower *l) {
+        struct sched *s = l->s;
+        uint32_t *running = af_arena_calloc(s->arena, s->n_real, sizeof(*running));
+        bool *needed = af_arena_calloc(s->arena, s->m.n, sizeof(*needed));
+        if (!running || !needed)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_reductions && l->p->from_group; i++) {
+                const struct af_use *u = &s->sp.uses[s->sp.first_use[s->reductions[i].node]];
+                if (s->reductions[i].real && u->base_kind == AF_BASE_NODE)
+                        needed[af_members_producer(&s->m, u->base)] = true;
+        }
+        int e = l->p->from_group ? lower_nodes(l, needed, false) : 0;
+        for (uint32_t i = 0, k = 0; !e && i < s->n_reductions; i++) {
+                const struct reduction *r = &s->reductions[i];
+                uint32_t in;
+                if (!r->real)
+                        continue;
+                e = reduction_input(l, r, k, &in);
+                l->op_node = s->m.nodes[r->node];
+                if (!e)
+                        e = l->p->kind == PASS_LAST ? lower_last_body(l, r, in, &running[k]) : lower_rows_body(l, r, in, &running[k]);
+                l->op_node = AF_NONE;
+                k++;
+        }
+        if (!e && l->p->from_group)
+                e = lower_stores(l, false);
+        if (!e)
+                e = begin_stage(l, STAGE_FINISH, AF_NONE, l->p->kind == PASS_LAST ? l->p->row : l->p->inner);
+        return e ? e : lower_finish(l, running);
+}
+
+static int collect(struct lower *l) {
+        struct af_phase *ph = l->phase;
+        ph->stages = af_arena_calloc(l->s->arena, N_STAGES, sizeof(*ph->stages));
+        ph->n_stages = N_STAGES;
+        for (uint32_t i = 0; i < N_STAGES; i++)
+                for (uint32_t k = 0; k < 3; k++)
+                        ph->n_stmts += l->lists[i][k].n;
+        ph->stmts = af_arena_calloc(l->s->arena, ph->n_stmts, sizeof(*ph->stmts));
+        if (!ph->stages || !ph->stmts)
+                return -ENOMEM;
+        uint32_t at = 0;
+        for (uint32_t i = 0; i < N_STAGES; i++) {
+                bool finish = i == STAGE_FINISH;
+                ph->stages[i].first_stmt = at;
+                ph->stages[i].prologue = i == STAGE_PROLOGUE;
+                ph->stages[i].row_axis = finish ? AF_NONE : l->p->row;
+                ph->stages[i].inner_axis = !finish ? l->p->inner : l->p->kind == PASS_LAST ? l->p->row : l->p->inner;
+                for (uint32_t k = 0; k < 3; k++) {
+                        if (l->lists[i][k].n)
+                                memcpy(&ph->stmts[at], l->lists[i][k].items, l->lists[i][k].n * sizeof(*ph->stmts));
+                        at += l->lists[i][k].n;
+                }
+                ph->stages[i].n_stmts = at - ph->stages[i].first_stmt;
+        }
+        return 0;
+}
+
+/* init, the body (in a loop where the pass loops), finish; children after the roots. */
+static int build_tree(struct lower *l) {
+        struct af_phase *ph = l->phase;
+        ph->nodes = af_arena_calloc(l->s->arena, 4, sizeof(*ph->nodes));
+        if (!ph->nodes)
+                return -ENOMEM;
+        bool loop = l->p->kind >= PASS_LAST && ph->axes[l->p->over].role == AF_AXIS_LOOP;
+        for (uint32_t i = STAGE_INIT; i < N_STAGES; i++) {
+                if (!ph->stages[i].n_stmts)
+                        continue;
+                if (i == STAGE_BODY && loop)
+                        ph->nodes[ph->n_roots++] = (struct af_knode){.kind = AF_KNODE_LOOP, .axis = l->p->over, .n_children = 1};
+                else
+                        ph->nodes[ph->n_roots++] = (struct af_knode){.kind = AF_KNODE_STAGE, .stage = i};
+        }
+        ph->n_nodes = ph->n_roots;
+        for (uint32_t i = 0; i < ph->n_roots; i++)
+                if (ph->nodes[i].kind == AF_KNODE_LOOP) {
+                        ph->nodes[i].first_child = ph->n_nodes;
+                        ph->nodes[ph->n_nodes++] = (struct af_knode){.kind = AF_KNODE_STAGE, .stage = STAGE_BODY};
+                }
+        return 0;
+}
+
+int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct af_phase *ret_phase) {
+        struct lower l = {.s = s, .p = p, .variant = v, .phase = ret_phase, .op_node = AF_NONE};
+        *ret_phase = (struct af_phase){0};
+        lower_axes(&l);
+        int r = begin_stage(&l, STAGE_BODY, p->row, p->inner);
+        if (r)
+                return r;
+        switch (p->kind) {
+        case PASS_PACK:
+                r = lower_pack(&l);
+                ret_phase->what = "make an input dense";
+                break;
+        case PASS_ELEMENTWISE:
+                r = lower_stores(&l, false);
+                ret_phase->what = "elementwise";
+                break;
+        case PASS_LAST:
+        case PASS_ROWS:
+                r = lower_reduction(&l);
+                ret_phase->what = p->to_group ? "reduction" : "reduction, partial results";
+                break;
+        }
+        if (!r)
+                r = collect(&l);
+        return r ? r : build_tree(&l);
+}

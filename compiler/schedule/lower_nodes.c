@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The group's nodes as programs over values of one stage. */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/schedule/lower.h"
+
+void lower_access(const struct lower *l, const struct af_use *use, uint32_t arg, struct af_access *ret) {
+        *ret = (struct af_access){.arg = arg, .offset = use->offset};
+        for (uint32_t a = 0; a < l->p->n_axes; a++)
+                if (l->p->axes[a].space_axis != AF_NONE)
+                        ret->strides[a] = use->strides[l->p->axes[a].space_axis] * l->p->axes[a].step;
+}
+
+static uint32_t input_arg(const struct sched *s, uint32_t value) {
+        for (uint32_t i = 0; i < s->n_args; i++)
+                if (s->args[i].kind == AF_KARG_INPUT && s->args[i].value == value)
+                        return i;
+        return AF_NONE;
+}
+
+/* The value that a use reads, at the hold it has. */
+int lower_use(struct lower *l, uint32_t use, uint32_t *ret) {
+        const struct sched *s = l->s;
+        const struct af_use *u = &s->sp.uses[use];
+        const struct af_value *v = &s->g->values[u->base];
+        if (u->base_kind == AF_BASE_NODE) {
+                *ret = l->node_value[af_members_producer(&s->m, u->base)];
+                return *ret == AF_NONE ? sched_unfit(l->s, "a value on the wrong side of a reduction") : 0;
+        }
+        if (u->base_kind == AF_BASE_SCALAR) {
+                uint64_t bits = 0;
+                return af_value_scalar(s->g, u->base, &bits) ? lower_constant(l, v->dtype, bits, ret) : sched_unfit(l->s, "a constant without a value");
+        }
+        struct af_access access;
+        lower_access(l, u, u->pack ? s->n_args + s->pack_region[use] : input_arg(s, u->base), &access);
+        return lower_load(l, v->dtype, &access, u->base, ret);
+}
+
+void lower_mark(const struct sched *s, bool *needed, bool late) {
+        for (uint32_t i = s->m.n; i-- > 0;) {
+                if (!needed[i] || s->sp.skip[i] || (late && sched_reduction(s, i)))
+                        continue;
+                for (uint32_t u = s->sp.first_use[i]; u < s->sp.first_use[i + 1]; u++)
+                        if (s->sp.uses[u].base_kind == AF_BASE_NODE)
+                                needed[af_members_producer(&s->m, s->sp.uses[u].base)] = true;
+        }
+}
+
+/* Operands as values at one hold; AF_NONE where the program has an immediate. */
+static int operands_of(struct lower *l, uint32_t i, const struct af_expand_operand *desc, uint32_t *ret_values, uint32_t *ret_axes) {
+        const struct sched *s = l->s;
+        uint32_t first = s->sp.first_use[i], n = s->sp.first_use[i + 1] - first;
+        *ret_axes = 0;
+        for (uint32_t k = 0; k < n; k++) {
+                ret_values[k] = AF_NONE;
+                if (desc[k].is_scalar)
+                        continue;
+                int r = lower_use(l, first + k, &ret_values[k]);
+                if (!r && desc[k].dtype == AF_DTYPE_BOOL)
+                        r = lower_to_mask(l, ret_values[k], &ret_values[k]);
+                if (r)
+                        return r;
+                *ret_axes |= l->phase->values[ret_values[k]].axes;
+        }
+        for (uint32_t k = 0; k < n; k++) {
+                int r = ret_values[k] == AF_NONE ? 0 : lower_expand(l, ret_values[k], lower_hold(l, *ret_axes), &ret_values[k]);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+static int lower_elementwise(struct lower *l, uint32_t i) {
+        struct sched *s = l->s;
+        const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
+        struct af_expand_attrs attrs;
+        const char *reason = "no program";
+        struct af_expand_operand *desc = af_arena_calloc(s->arena, n->n_in, sizeof(*desc));
+        uint32_t *values = af_arena_calloc(s->arena, n->n_in, sizeof(*values)), axes;
+        if (!desc || !values)
+                return -ENOMEM;
+        af_node_expand_args(s->g, n, desc, &attrs);
+        int r = operands_of(l, i, desc, values, &axes);
+        if (r)
+                return r;
+        if (af_expand(n->op, desc, n->n_in, s->g->values[n->out[0]].dtype, &attrs, &s->prog, &reason))
+                return sched_unfit(s, reason);
+        return lower_program(l, &s->prog, values, lower_hold(l, axes), axes, &l->node_value[i]);
+}
+
+/* A sum of one element is 0.0 + x, which differs from x for -0.0 alone. */
+static int lower_unit_reduce(struct lower *l, uint32_t i) {
+        struct sched *s = l->s;
+        const struct af_reduce_plan *plan = &s->reductions[s->reduction_of[i]].plan;
+        const struct af_value *in = &s->g->values[s->sp.uses[s->sp.first_use[i]].value];
+        uint32_t v;
+        int r = lower_use(l, s->sp.first_use[i], &v);
+        if (!r && in->dtype == AF_DTYPE_BOOL)
+                r = lower_to_mask(l, v, &v);
+        if (!r)
+                r = lower_program(l, &plan->pre, &v, l->phase->values[v].hold, l->phase->values[v].axes, &v);
+        if (!r && plan->combine == AF_COMBINE_ADD && plan->acc == AF_DTYPE_FLOAT32) {
+                struct af_prim_ins ins = {.prim = AF_PRIM_ADDS, .dtype = plan->acc, .to = plan->acc};
+                r = lower_prim(l, ins, l->phase->values[v].hold, l->phase->values[v].axes, v, AF_NONE, AF_NONE, &v);
+        }
+        return r ? r : lower_program(l, &plan->post, &v, l->phase->values[v].hold, l->phase->values[v].axes, &l->node_value[i]);
+}
+
+static int lower_empty_reduce(struct lower *l, uint32_t i) {
+        struct sched *s = l->s;
+        const struct af_reduce_plan *plan = &s->reductions[s->reduction_of[i]].plan;
+        uint32_t v;
+        int r = lower_constant(l, plan->acc, plan->identity, &v);
+        return r ? r : lower_program(l, &plan->post, &v, AF_HOLD_ONE, 0, &l->node_value[i]);
+}
+
+int lower_nodes(struct lower *l, bool *needed, bool late) {
+        const struct sched *s = l->s;
+        lower_mark(s, needed, late);
+        for (uint32_t i = 0; i < s->m.n; i++) {
+                if (!needed[i] || s->sp.skip[i] || l->node_value[i] != AF_NONE)
+                        continue;
+                l->op_node = s->m.nodes[i];
+                int r = s->sp.empty_reduce[i]  ? lower_empty_reduce(l, i)
+                        : s->sp.unit_reduce[i] ? lower_unit_reduce(l, i)
+                        : s->reduction_of[i] != AF_NONE ? sched_unfit(l->s, "a reduction of a reduction")
+                                                        : lower_elementwise(l, i);
+                l->op_node = AF_NONE;
+                if (r)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Group -> passes: copies that make inputs dense, then the group; a reduction goes innermost run first, cut into chunks where that pays. */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/schedule/sched.h"
+
+struct plan {
+        struct sched *s;
+        struct pass *passes;
+        uint32_t n;
+        struct pass_axis axes[AF_KERNEL_MAX_AXES]; /* of the partial results so far */
+        uint32_t n_axes;
+        uint32_t regions; /* first region of the partials, or AF_NONE: still the group */
+        bool ordered_mul; /* some product's order matters */
+};
+
+static int next_pass(struct plan *p, struct pass **ret) {
+        if (p->n >= MAX_PASSES)
+                return sched_unfit(p->s, "too many inputs that must be made dense");
+        *ret = &p->passes[p->n++];
+        **ret = (struct pass){.row = AF_NONE, .inner = AF_NONE, .over = AF_NONE, .chunk_axis = AF_NONE};
+        return 0;
+}
+
+static bool same_pack(const struct af_use *a, const struct af_use *b) {
+        return a->base == b->base && memcmp(a->pack, b->pack, sizeof(*a->pack)) == 0;
+}
+
+static int plan_pack(struct plan *p, uint32_t use) {
+        struct sched *s = p->s;
+        const struct af_pack *k = s->sp.uses[use].pack;
+        struct pass *q;
+        for (uint32_t i = 0; i < use; i++)
+                if (s->sp.uses[i].pack && same_pack(&s->sp.uses[i], &s->sp.uses[use])) {
+                        s->pack_region[use] = s->pack_region[i];
+                        return 0;
+                }
+        int r = next_pass(p, &q);
+        if (!r)
+                r = sched_add_region(s, s->g->values[s->sp.uses[use].base].dtype, k->elements, &s->pack_region[use]);
+        if (r)
+                return r;
+        q->kind = PASS_PACK;
+        q->pack = &s->sp.uses[use];
+        q->regions = s->pack_region[use];
+        for (uint32_t a = 0; a < k->n_axes; a++)
+                q->axes[a] = (struct pass_axis){.extent = k->extent[a], .space_axis = AF_NONE};
+        q->n_axes = k->n_axes;
+        int64_t inner = k->n_axes ? k->load[k->n_axes - 1] : 0, row = k->n_axes > 1 ? k->load[k->n_axes - 2] : 0;
+        if (inner ? inner != 1 : row != 0 && row != 1) /* rows of one element */
+                q->axes[q->n_axes++] = (struct pass_axis){.extent = 1, .space_axis = AF_NONE};
+        q->inner = q->n_axes ? q->n_axes - 1 : AF_NONE;
+        q->row = q->n_axes > 1 ? q->n_axes - 2 : AF_NONE;
+        return 0;
+}
+
+static int plan_elementwise(struct plan *p) {
+        struct pass *q;
+        int r = next_pass(p, &q);
+        if (r)
+                return r;
+        q->kind = PASS_ELEMENTWISE;
+        q->from_group = q->to_group = true;
+        memcpy(q->axes, p->axes, sizeof(q->axes));
+        q->n_axes = p->n_axes;
+        q->inner = q->n_axes ? q->n_axes - 1 : AF_NONE;
+        q->row = q->n_axes > 1 ? q->n_axes - 2 : AF_NONE;
+        return 0;
+}
+
+/* chunk: elements per chunk; 0: the whole run at once. Turns p's axes into those of the result. */
+static int plan_run(struct plan *p, uint32_t over, int64_t chunk, bool *ret_done) {
+        struct pass *q;
+        bool last = over == p->n_axes - 1;
+        int64_t total = p->axes[over].extent;
+        int r = next_pass(p, &q);
+        if (r)
+                return r;
+        q->kind = last ? PASS_LAST : PASS_ROWS;
+        q->from_group = p->regions == AF_NONE;
+        q->regions = p->regions;
+        memcpy(q->axes, p->axes, sizeof(q->axes));
+        q->n_axes = p->n_axes;
+        q->over = over;
+        q->total = total;
+        if (chunk) {
+                memmove(&q->axes[over + 1], &q->axes[over], (p->n_axes - over) * sizeof(q->axes[0]));
+                q->chunk_axis = over;
+                q->over = over + 1;
+                q->n_axes++;
+                q->axes[q->over].extent = chunk;
+                q->axes[over].extent = (total + chunk - 1) / chunk;
+                q->axes[over].step *= chunk;
+                q->axes[over].reduced = false;
+                p->axes[over] = q->axes[over];
+                p->axes[over].reduced = true;
+                p->axes[over].space_axis = AF_NONE;
+        } else {
+                memmove(&p->axes[over], &p->axes[over + 1], (p->n_axes - over - 1) * sizeof(p->axes[0]));
+                p->n_axes--;
+        }
+        q->inner = q->n_axes - 1;
+        q->row = last ? (q->n_axes > 1 ? q->n_axes - 2 : AF_NONE) : q->over;
+        *ret_done = true;
+        int64_t elements = 1;
+        for (uint32_t a = 0; a < p->n_axes; a++) {
+                elements *= p->axes[a].extent;
+                *ret_done &= !p->axes[a].reduced;
+        }
+        q->to_group = *ret_done;
+        if (*ret_done)
+                return 0;
+        bool first = true;
+        for (uint32_t i = 0; i < p->s->n_reductions; i++) {
+                uint32_t region;
+                if (!p->s->reductions[i].real)
+                        continue;
+                r = sched_add_region(p->s, p->s->reductions[i].plan.acc, elements, &region);
+                if (r)
+                        return r;
+                q->to_regions = first ? region : q->to_regions;
+                first = false;
+        }
+        p->regions = q->to_regions;
+        return 0;
+}
+
+/* Elements per chunk that the choice asks for, or that must be; 0: none. */
+static int64_t chunk_of(const struct plan *p, uint32_t over, uint32_t choice) {
+        int64_t n = p->axes[over].extent, chunks = (n + AF_REDUCE_CHUNK - 1) / AF_REDUCE_CHUNK;
+        if (over == p->n_axes - 1) {
+                bool must = chunks > AF_REDUCE_CHUNK || (p->ordered_mul && chunks > 1);
+                return must || (choice == 1 && chunks > 1) ? AF_REDUCE_CHUNK : 0;
+        }
+        int64_t rows = AF_REDUCE_ROWS;
+        for (uint32_t k = 1; k < choice; k++)
+                rows *= AF_REDUCE_ROWS;
+        return choice && rows < n ? rows : 0;
+}
+
+int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *ret_n) {
+        struct plan p = {.s = s, .passes = passes, .n_axes = s->sp.n_axes, .regions = AF_NONE};
+        int r = 0;
+        bool done = false;
+        s->n_regions = 0;
+        *ret_n = 0;
+        for (uint32_t i = 0; i < s->n_reductions; i++)
+                p.ordered_mul |= s->reductions[i].real && s->reductions[i].plan.combine == AF_COMBINE_MUL && sched_ordered(&s->reductions[i]);
+        for (uint32_t a = 0; a < s->sp.n_axes; a++)
+                p.axes[a] = (struct pass_axis){.extent = s->sp.extent[a], .space_axis = a, .step = 1, .reduced = s->sp.reduced >> a & 1};
+        for (uint32_t i = 0; !r && i < s->sp.first_store; i++)
+                if (s->sp.uses[i].pack)
+                        r = plan_pack(&p, i);
+        if (!r && !s->n_real && !choice) {
+                r = plan_elementwise(&p);
+                *ret_n = p.n;
+                return r;
+        }
+        for (bool first = true; !r && s->n_real && !done; first = false) {
+                uint32_t over = p.n_axes - 1;
+                while (!p.axes[over].reduced)
+                        over--;
+                int64_t chunk = chunk_of(&p, over, first ? choice : 0);
+                if (first && choice && !(over == p.n_axes - 1 ? choice == 1 && chunk : chunk != 0))
+                        return 0;
+                r = plan_run(&p, over, chunk, &done);
+        }
+        *ret_n = done ? p.n : 0;
+        return r;
+}
