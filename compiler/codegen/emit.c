@@ -89,24 +89,6 @@ static const char *arg_name(struct emit *e, uint32_t i) {
 static void emit_setup(struct emit *e) {
         const struct af_kernel *k = e->k;
         emit_line(e, "SetSaturationFlag<SaturationMode::FLOAT>(false); // halves overflow to infinity");
-        emit_line(e, "TPipe pipe;");
-        if (k->load_bytes) {
-                emit_line(e, "TQue<TPosition::VECIN, 1> loads;");
-                emit_line(e, "pipe.InitBuffer(loads, %u, %s);", k->buffers, emit_size(e, "uint32_t", k->load_bytes, "load_bytes"));
-        }
-        if (k->store_bytes) {
-                emit_line(e, "TQue<TPosition::VECOUT, 1> stores;");
-                emit_line(e, "pipe.InitBuffer(stores, %u, %s);", k->buffers, emit_size(e, "uint32_t", k->store_bytes, "store_bytes"));
-        }
-        if (k->resident_bytes) {
-                emit_line(e, "TQue<TPosition::VECIN, 1> resident;");
-                emit_line(e, "pipe.InitBuffer(resident, 1, %s);", emit_size(e, "uint32_t", k->resident_bytes, "resident_bytes"));
-        }
-        if (k->calc_bytes) {
-                emit_line(e, "TBuf<TPosition::VECCALC> pool;");
-                emit_line(e, "pipe.InitBuffer(pool, %s);", emit_size(e, "uint32_t", k->calc_bytes, "calc_bytes"));
-                emit_line(e, "LocalTensor<uint8_t> calc = pool.Get<uint8_t>();");
-        }
         for (uint32_t i = 0; i < k->n_args; i++) {
                 if (k->args[i].kind == AF_KARG_WORKSPACE)
                         continue;

@@ -125,6 +125,31 @@ static void emit_node(struct emit *e, const struct af_knode *n) {
         emit_line(e, "}");
 }
 
+/* Each phase lays UB out for itself. */
+static void emit_buffers(struct emit *e) {
+        const struct af_phase *p = e->phase;
+        unsigned n = e->phase_no;
+        emit_line(e, "TPipe pipe;");
+        if (p->load_bytes) {
+                emit_line(e, "TQue<TPosition::VECIN, 1> loads;");
+                emit_line(e, "pipe.InitBuffer(loads, %u, %s);", p->buffers, emit_size(e, "uint32_t", p->load_bytes, "p%u_load_bytes", n));
+        }
+        if (p->store_bytes) {
+                emit_line(e, "TQue<TPosition::VECOUT, 1> stores;");
+                emit_line(e, "pipe.InitBuffer(stores, %u, %s);", p->buffers,
+                          emit_size(e, "uint32_t", p->store_bytes, "p%u_store_bytes", n));
+        }
+        if (p->resident_bytes) {
+                emit_line(e, "TQue<TPosition::VECIN, 1> resident;");
+                emit_line(e, "pipe.InitBuffer(resident, 1, %s);", emit_size(e, "uint32_t", p->resident_bytes, "p%u_resident_bytes", n));
+        }
+        if (p->calc_bytes) {
+                emit_line(e, "TBuf<TPosition::VECCALC> pool;");
+                emit_line(e, "pipe.InitBuffer(pool, %s);", emit_size(e, "uint32_t", p->calc_bytes, "p%u_calc_bytes", n));
+                emit_line(e, "LocalTensor<uint8_t> calc = pool.Get<uint8_t>();");
+        }
+}
+
 static const struct af_stage *prologue_of(const struct af_phase *p) {
         for (uint32_t i = 0; i < p->n_stages; i++)
                 if (p->stages[i].prologue && p->stages[i].n_stmts)
@@ -157,6 +182,7 @@ void emit_phase(struct emit *e, uint32_t phase_no) {
         const struct af_stage *prologue = prologue_of(p);
         emit_line(e, "{ // phase %u of %u: %s", phase_no + 1, e->k->n_phases, p->what);
         e->indent++;
+        emit_buffers(e);
         emit_line(e, "const int64_t begin = %s * GetBlockIdx() / GetBlockNum(), end = %s * (GetBlockIdx() + 1) / GetBlockNum();", tiles,
                   tiles);
         if (prologue) {
