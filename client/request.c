@@ -115,10 +115,8 @@ static enum autofuse_status start(struct autofuse_context *ctx, struct autofuse_
         return status;
 }
 
-/* Takes the reference to prepared. */
-static enum autofuse_status submit_prepared(struct autofuse_context *ctx, struct af_prepared *prepared,
-                                            const struct autofuse_submit_options *o, struct autofuse_request **ret_request,
-                                            struct autofuse_error **ret_error) {
+enum autofuse_status af_submit_prepared(struct autofuse_context *ctx, struct af_prepared *prepared, const struct autofuse_submit_options *o,
+                                        struct autofuse_request **ret_request, struct autofuse_error **ret_error) {
         struct autofuse_request *req = request_new(ctx, AF_REQUEST_SUBMIT, o);
         if (!req) {
                 af_prepared_unref(prepared);
@@ -148,7 +146,7 @@ enum autofuse_status autofuse_submit(struct autofuse_context *context, struct au
                 return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_submit: an argument is NULL, or options not initialised");
         af_context_enter(context);
         enum autofuse_status status = af_fragment_prepare(fragment, &prepared, ret_error);
-        return status == AUTOFUSE_OK ? submit_prepared(context, prepared, &o, ret_request, ret_error) : status;
+        return status == AUTOFUSE_OK ? af_submit_prepared(context, prepared, &o, ret_request, ret_error) : status;
 }
 
 enum autofuse_status autofuse_submit_text(struct autofuse_context *context, const char *text, size_t n,
@@ -161,7 +159,7 @@ enum autofuse_status autofuse_submit_text(struct autofuse_context *context, cons
                                     "autofuse_submit_text: an argument is NULL, or options not initialised");
         af_context_enter(context);
         enum autofuse_status status = prepare_text(context, text, n, &prepared, ret_error);
-        return status == AUTOFUSE_OK ? submit_prepared(context, prepared, &o, ret_request, ret_error) : status;
+        return status == AUTOFUSE_OK ? af_submit_prepared(context, prepared, &o, ret_request, ret_error) : status;
 }
 
 /* Blocks on the condition until until_ns at most; somebody else leads. */
@@ -291,10 +289,9 @@ void autofuse_request_free(struct autofuse_request *request) {
         request_delete(request);
 }
 
-/* Takes the reference to prepared. */
-static enum autofuse_status compile_prepared(struct autofuse_context *ctx, struct af_prepared *prepared,
-                                             const struct autofuse_submit_options *o, struct autofuse_bundle **ret_bundle,
-                                             struct autofuse_error **ret_error) {
+enum autofuse_status af_compile_prepared(struct autofuse_context *ctx, struct af_prepared *prepared,
+                                         const struct autofuse_submit_options *o, struct autofuse_bundle **ret_bundle,
+                                         struct autofuse_error **ret_error) {
         struct autofuse_request *req = NULL;
         struct af_content *content = memo_lookup(ctx, prepared, o);
         if (content) {
@@ -305,7 +302,7 @@ static enum autofuse_status compile_prepared(struct autofuse_context *ctx, struc
         }
         struct autofuse_submit_options asked = *o;
         asked.bypass_memo = true; /* it was just asked */
-        enum autofuse_status status = submit_prepared(ctx, prepared, &asked, &req, ret_error);
+        enum autofuse_status status = af_submit_prepared(ctx, prepared, &asked, &req, ret_error);
         if (status == AUTOFUSE_OK)
                 status = autofuse_request_wait(req, -1, ret_bundle, ret_error);
         autofuse_request_free(req);
@@ -321,7 +318,7 @@ enum autofuse_status autofuse_compile(struct autofuse_context *context, struct a
                 return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_compile: an argument is NULL, or options not initialised");
         af_context_enter(context);
         enum autofuse_status status = af_fragment_prepare(fragment, &prepared, ret_error);
-        return status == AUTOFUSE_OK ? compile_prepared(context, prepared, &o, ret_bundle, ret_error) : status;
+        return status == AUTOFUSE_OK ? af_compile_prepared(context, prepared, &o, ret_bundle, ret_error) : status;
 }
 
 enum autofuse_status autofuse_compile_text(struct autofuse_context *context, const char *text, size_t n,
@@ -334,7 +331,7 @@ enum autofuse_status autofuse_compile_text(struct autofuse_context *context, con
                                     "autofuse_compile_text: an argument is NULL, or options not initialised");
         af_context_enter(context);
         enum autofuse_status status = prepare_text(context, text, n, &prepared, ret_error);
-        return status == AUTOFUSE_OK ? compile_prepared(context, prepared, &o, ret_bundle, ret_error) : status;
+        return status == AUTOFUSE_OK ? af_compile_prepared(context, prepared, &o, ret_bundle, ret_error) : status;
 }
 
 /* STATS and CLEAR: a question with a text as answer. */

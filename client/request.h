@@ -55,3 +55,11 @@ void af_lead_send(struct autofuse_context *ctx);
 int af_dispatch(struct autofuse_context *ctx, struct af_incoming *in, const char **ret_why);
 /* Puts a request back to be sent later, spread over time. */
 void af_request_postpone(struct autofuse_request *req, uint32_t n_before);
+
+/* autofuse_submit and autofuse_compile for what was prepared already; each takes the reference to prepared, also on failure. Not under the
+ * lock. */
+enum autofuse_status af_submit_prepared(struct autofuse_context *ctx, struct af_prepared *prepared, const struct autofuse_submit_options *o,
+                                        struct autofuse_request **ret_request, struct autofuse_error **ret_error) AF_WARN_UNUSED;
+enum autofuse_status af_compile_prepared(struct autofuse_context *ctx, struct af_prepared *prepared,
+                                         const struct autofuse_submit_options *o, struct autofuse_bundle **ret_bundle,
+                                         struct autofuse_error **ret_error) AF_WARN_UNUSED;

@@ -56,7 +56,8 @@ static int dump(struct af_job *job, const struct af_pass *pass) {
         return 0;
 }
 
-static int run_passes(struct af_job *job) {
+/* Up to and with the pass named last; NULL: all. */
+static int run_passes(struct af_job *job, const char *last) {
         for (size_t i = 0; i < AF_ARRAY_SIZE(passes); i++) {
                 int r = passes[i].run(job);
                 if (r)
@@ -67,7 +68,7 @@ static int run_passes(struct af_job *job) {
                         return AF_DRIVER_E_INVALID;
 #endif
                 r = dump(job, &passes[i]);
-                if (r)
+                if (r || (last && strcmp(passes[i].name, last) == 0))
                         return r;
         }
         return 0;
@@ -108,28 +109,52 @@ static int write_plan(struct af_job *job, struct af_buf *ret_plan) {
         return af_buf_error(ret_plan);
 }
 
+static void job_init(struct af_job *job, struct af_arena *arena, const struct af_env *env, const void *canon, size_t n,
+                     const struct af_driver_opts *opts, struct af_diags *diags) {
+        static const struct af_driver_opts defaults;
+        *job = (struct af_job){
+                .arena = arena, .env = env, .opts = opts ? opts : &defaults, .diags = diags, .soc = env->soc, .canon = canon, .n_canon = n};
+        if (job->opts->max_cores && job->opts->max_cores < job->soc.vector_cores)
+                job->soc.vector_cores = job->opts->max_cores;
+        if (job->opts->max_tile_bytes && job->opts->max_tile_bytes < job->soc.ub_bytes)
+                job->soc.ub_bytes = job->opts->max_tile_bytes;
+        af_bundle_builder_init(&job->builder);
+}
+static void job_deinit(struct af_job *job) {
+        af_bundle_builder_deinit(&job->builder);
+        af_buf_deinit(&job->fallbacks);
+}
+
 int af_driver_plan(const struct af_env *env, const void *canon, size_t n, const struct af_driver_opts *opts, struct af_buf *ret_plan,
                    struct af_diags *diags) {
-        static const struct af_driver_opts defaults;
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
+        struct af_job job;
         af_arena_init(&arena, JOB_ARENA_MAX);
-        struct af_job job = {.arena = &arena,
-                             .env = env,
-                             .opts = opts ? opts : &defaults,
-                             .diags = diags,
-                             .soc = env->soc,
-                             .canon = canon,
-                             .n_canon = n};
-        if (job.opts->max_cores && job.opts->max_cores < job.soc.vector_cores)
-                job.soc.vector_cores = job.opts->max_cores;
-        if (job.opts->max_tile_bytes && job.opts->max_tile_bytes < job.soc.ub_bytes)
-                job.soc.ub_bytes = job.opts->max_tile_bytes;
-        af_bundle_builder_init(&job.builder);
-        int r = run_passes(&job);
+        job_init(&job, &arena, env, canon, n, opts, diags);
+        int r = run_passes(&job, NULL);
         if (!r)
                 r = write_plan(&job, ret_plan);
-        af_bundle_builder_deinit(&job.builder);
-        af_buf_deinit(&job.fallbacks);
+        job_deinit(&job);
+        return r;
+}
+
+int af_driver_view(const struct af_env *env, struct af_arena *arena, const void *canon, size_t n, const struct af_driver_opts *opts,
+                   struct af_driver_view *ret_view, struct af_diags *diags) {
+        struct af_job job;
+        job_init(&job, arena, env, canon, n, opts, diags);
+        int r = run_passes(&job, "emit");
+        struct af_view_kernel *kernels = r ? NULL : af_arena_calloc(arena, job.fusion.n_groups, sizeof(*kernels));
+        if (!r && !kernels)
+                r = -ENOMEM;
+        for (uint32_t i = 0; !r && i < job.fusion.n_groups; i++)
+                kernels[i] = (struct af_view_kernel){.kernel = job.kernels[i].kernel,
+                                                     .symbol = job.kernels[i].symbol,
+                                                     .source = job.kernels[i].source,
+                                                     .source_size = job.kernels[i].source_size};
+        if (!r)
+                *ret_view =
+                        (struct af_driver_view){.graph = job.graph, .canonical = job.canonical, .fusion = job.fusion, .kernels = kernels};
+        job_deinit(&job);
         return r;
 }
 

@@ -30,3 +30,19 @@ int af_driver_canonicalise(const char *text, size_t n, struct af_buf *ret_canon,
 /* Canonical bytes -> full bundle with binaries, compiled in this process, one after another. */
 int af_driver_compile(const struct af_env *env, const void *canon, size_t n, const struct af_driver_opts *opts, struct af_buf *ret_bundle,
                       struct af_buf *err, struct af_diags *diags) AF_WARN_UNUSED;
+
+struct af_view_kernel {
+        const struct af_kernel *kernel;
+        const char *symbol;
+        const uint8_t *source; /* instantiated */
+        uint32_t source_size;
+};
+/* What the fuse and emit passes found, for people: everything lives in the caller's arena. */
+struct af_driver_view {
+        struct af_graph graph;
+        const uint32_t *canonical; /* per node: its canonical number, or AF_NONE for a copy that the compiler added */
+        struct af_fusion fusion;
+        const struct af_view_kernel *kernels; /* per group */
+};
+int af_driver_view(const struct af_env *env, struct af_arena *arena, const void *canon, size_t n, const struct af_driver_opts *opts,
+                   struct af_driver_view *ret_view, struct af_diags *diags) AF_WARN_UNUSED;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One per file cmd_<name>.c. */
+#pragma once
+
+#include "tools/args.h"
+
+extern const struct af_command af_command_clear;
+extern const struct af_command af_command_compile;
+extern const struct af_command af_command_explain;
+extern const struct af_command af_command_key;
+extern const struct af_command af_command_run;
+extern const struct af_command af_command_stats;
