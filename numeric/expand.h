@@ -37,9 +37,9 @@ struct af_prim_ins {
         uint64_t imm; /* scalar operand, bits of `dtype`, low bytes first */
 };
 
-#define AF_PROG_MAX 320         /* instructions in one op's expansion */
+#define AF_PROG_MAX          320 /* instructions in one op's expansion */
 #define AF_PROG_MAX_OPERANDS 4
-#define AF_PROG_MAX_LIVE 40     /* values alive at once, operands apart */
+#define AF_PROG_MAX_LIVE     40 /* values alive at once, operands apart */
 struct af_prog {
         uint16_t n_operands;
         uint16_t n_ins;
@@ -50,21 +50,22 @@ struct af_prog {
 /* What an expansion needs to know of one operand. */
 struct af_expand_operand {
         enum af_dtype dtype;
-        bool is_scalar;     /* a constant of shape []: its value is below and it takes no value slot in loads */
-        uint64_t bits;      /* the constant, in its own dtype */
+        bool is_scalar; /* a constant of shape []: its value is below and it takes no value slot in loads */
+        uint64_t bits;  /* the constant, in its own dtype */
 };
 struct af_expand_attrs {
-        double alpha;                 /* leaky_relu */
+        double alpha; /* leaky_relu */
         bool gelu_tanh;
-        bool has_min, has_max;        /* clip */
-        double min, max;              /* float dtypes */
-        int64_t imin, imax;           /* integer dtypes */
+        bool has_min, has_max; /* clip */
+        double min, max;       /* float dtypes */
+        int64_t imin, imax;    /* integer dtypes */
 };
 
 #define AF_NUMERIC_VERSION 1 /* part of the environment digest: raise it whenever any expansion or primitive changes a bit */
 
 enum {
-        AF_EXPAND_E_UNSUPPORTED = 1, /* no exact program for these dtypes with the vector unit's calls; *ret_reason says why (static text) */
+        AF_EXPAND_E_UNSUPPORTED =
+                1, /* no exact program for these dtypes with the vector unit's calls; *ret_reason says why (static text) */
 };
 
 /*
@@ -97,8 +98,8 @@ size_t af_eval_scratch_bytes(size_t n);
 enum af_combine { AF_COMBINE_ADD, AF_COMBINE_MAX, AF_COMBINE_MIN, AF_COMBINE_MUL };
 struct af_reduce_plan {
         enum af_combine combine;
-        enum af_dtype acc; /* FLOAT32, FLOAT16 (max/min of halves) or INT32; for the reference alone also INT64 */
-        uint64_t identity; /* bits of acc: +0.0, 1, -inf, +inf, INT_MIN, ... */
+        enum af_dtype acc;   /* FLOAT32, FLOAT16 (max/min of halves) or INT32; for the reference alone also INT64 */
+        uint64_t identity;   /* bits of acc: +0.0, 1, -inf, +inf, INT_MIN, ... */
         struct af_prog pre;  /* one operand: the input's dtype */
         struct af_prog post; /* one operand: acc */
 };
@@ -123,7 +124,8 @@ uint64_t af_combine_identity(enum af_combine combine, enum af_dtype acc);
 void af_combine_run(enum af_combine combine, enum af_dtype acc, bool last, const void *src, uint64_t n, int64_t stride, void *ret_value);
 
 /* Runs a program: operands and result in memory form (bool: uint8). scratch as above. */
-void af_prog_eval(const struct af_prog *prog, const enum af_dtype *operand_dtypes, const void *const *srcs, void *dst, size_t n, void *scratch);
+void af_prog_eval(const struct af_prog *prog, const enum af_dtype *operand_dtypes, const void *const *srcs, void *dst, size_t n,
+                  void *scratch);
 /*
  * Most values alive at once, operands apart, where a result takes the place of a source of its element size that dies there. At most
  * AF_PROG_MAX_LIVE for every program of af_expand.

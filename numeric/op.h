@@ -13,16 +13,41 @@ enum af_op {
 };
 
 enum af_op_class {
-        AF_CLASS_ELEMENTWISE, AF_CLASS_COMPARE, AF_CLASS_SELECT, AF_CLASS_CAST, AF_CLASS_BROADCAST, AF_CLASS_REDUCE, AF_CLASS_VIEW,
-        AF_CLASS_GATHER, AF_CLASS_OPAQUE,
+        AF_CLASS_ELEMENTWISE,
+        AF_CLASS_COMPARE,
+        AF_CLASS_SELECT,
+        AF_CLASS_CAST,
+        AF_CLASS_BROADCAST,
+        AF_CLASS_REDUCE,
+        AF_CLASS_VIEW,
+        AF_CLASS_GATHER,
+        AF_CLASS_OPAQUE,
 };
-enum af_op_dtype_rule { AF_DTYPES_SAME, AF_DTYPES_BOOL_OUT, AF_DTYPES_LOGICAL, AF_DTYPES_CAST, AF_DTYPES_WHERE, AF_DTYPES_SUM,
-                        AF_DTYPES_ANY, AF_DTYPES_GATHER, AF_DTYPES_DECLARED };
-enum af_op_shape_rule { AF_SHAPE_SAME, AF_SHAPE_BROADCAST, AF_SHAPE_TO_SHAPE, AF_SHAPE_REDUCE, AF_SHAPE_RESHAPE, AF_SHAPE_SQUEEZE,
-                        AF_SHAPE_UNSQUEEZE, AF_SHAPE_GATHER, AF_SHAPE_DECLARED };
+enum af_op_dtype_rule {
+        AF_DTYPES_SAME,
+        AF_DTYPES_BOOL_OUT,
+        AF_DTYPES_LOGICAL,
+        AF_DTYPES_CAST,
+        AF_DTYPES_WHERE,
+        AF_DTYPES_SUM,
+        AF_DTYPES_ANY,
+        AF_DTYPES_GATHER,
+        AF_DTYPES_DECLARED
+};
+enum af_op_shape_rule {
+        AF_SHAPE_SAME,
+        AF_SHAPE_BROADCAST,
+        AF_SHAPE_TO_SHAPE,
+        AF_SHAPE_REDUCE,
+        AF_SHAPE_RESHAPE,
+        AF_SHAPE_SQUEEZE,
+        AF_SHAPE_UNSQUEEZE,
+        AF_SHAPE_GATHER,
+        AF_SHAPE_DECLARED
+};
 enum af_op_accumulate { AF_ACCUMULATE_NONE, AF_ACCUMULATE_F32, AF_ACCUMULATE_SELF };
 #define AF_OP_COMMUTES 1u
-#define AF_OP_HEAVY 2u
+#define AF_OP_HEAVY    2u
 
 struct af_op_info {
         const char *name;
@@ -37,5 +62,5 @@ struct af_op_info {
 
 /* Row of op; op < AF_N_OPS. Static memory. */
 const struct af_op_info *af_op_info(enum af_op op);
-enum af_op af_op_from_name(const char *name);          /* AF_OP_INVALID where unknown */
-const char *af_op_class_name(enum af_op_class cls);    /* "elementwise" */
+enum af_op af_op_from_name(const char *name);       /* AF_OP_INVALID where unknown */
+const char *af_op_class_name(enum af_op_class cls); /* "elementwise" */

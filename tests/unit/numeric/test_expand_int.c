@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Integer ops: every pair of 8-bit values, corners and samples of the wider types, int64 by its definition; nothing may trap. */
+#include "tests/unit/numeric/help.h"
+
+static const enum af_op binary_ops[] = {AF_OP_ADD, AF_OP_SUB, AF_OP_MUL, AF_OP_DIV, AF_OP_MAXIMUM, AF_OP_MINIMUM, AF_OP_POW,
+                                        AF_OP_EQ,  AF_OP_NE,  AF_OP_LT,  AF_OP_LE,  AF_OP_GT,      AF_OP_GE};
+enum { N_BINARY = sizeof(binary_ops) / sizeof(binary_ops[0]) };
+static const enum af_op unary_ops[] = {AF_OP_ABS,  AF_OP_NEG,   AF_OP_SIGN,  AF_OP_RELU,   AF_OP_FLOOR,
+                                       AF_OP_CEIL, AF_OP_ROUND, AF_OP_TRUNC, AF_OP_SQUARE, AF_OP_CLIP};
+enum { N_UNARY = sizeof(unary_ops) / sizeof(unary_ops[0]) };
+static const enum af_dtype types[] = {AF_DTYPE_INT8, AF_DTYPE_UINT8, AF_DTYPE_INT16, AF_DTYPE_INT32, AF_DTYPE_INT64};
+static const struct af_expand_attrs attrs = {.has_min = true, .has_max = true, .imin = -100, .imax = 100};
+
+/* The low bits of v as a value of d. */
+static __int128 wrapped(enum af_dtype d, unsigned __int128 v) {
+        switch ((int)d) {
+        case AF_DTYPE_INT8:
+                return (int8_t)v;
+        case AF_DTYPE_UINT8:
+                return (uint8_t)v;
+        case AF_DTYPE_INT16:
+                return (int16_t)v;
+        case AF_DTYPE_INT32:
+                return (int32_t)v;
+        default:
+                return (int64_t)v;
+        }
+}
+
+static __int128 get(enum af_dtype d, const void *p, size_t i) {
+        unsigned size = af_dtype_size(d);
+        uint64_t v = 0;
+
+        memcpy(&v, (const char *)p + i * size, size);
+        return wrapped(d, v);
+}
+
+static void put(enum af_dtype d, void *p, size_t i, int64_t v) {
+        memcpy((char *)p + i * af_dtype_size(d), &v, af_dtype_size(d));
+}
+
+/* x^e by e multiplications' worth of plain squaring, or what a negative exponent gives. */
+static __int128 power(enum af_dtype d, __int128 x, __int128 e) {
+        __int128 r = 1;
+
+        if (e < 0)
+                return x == 1 ? 1 : x == -1 ? (e & 1 ? -1 : 1) : 0;
+        for (int bit = 62; bit >= 0; bit--) {
+                r = wrapped(d, (unsigned __int128)r * (unsigned __int128)r);
+                if (e >> bit & 1)
+                        r = wrapped(d, (unsigned __int128)r * (unsigned __int128)x);
+        }
+        return r;
+}
+
+static __int128 binary_value(enum af_op op, enum af_dtype d, __int128 x, __int128 y) {
+        switch (op) {
+        case AF_OP_ADD:
+                return x + y;
+        case AF_OP_SUB:
+                return x - y;
+        case AF_OP_MUL:
+                return x * y;
+        case AF_OP_DIV:
+                return y ? x / y : 0;
+        case AF_OP_MAXIMUM:
+                return x > y ? x : y;
+        case AF_OP_MINIMUM:
+                return x < y ? x : y;
+        case AF_OP_POW:
+                return power(d, x, y);
+        case AF_OP_EQ:
+                return x == y;
+        case AF_OP_NE:
+                return x != y;
+        case AF_OP_LT:
+                return x < y;
+        case AF_OP_LE:
+                return x <= y;
+        case AF_OP_GT:
+                return x > y;
+        default:
+                return x >= y;
+        }
+}
+
+static __int128 unary_value(enum af_op op, enum af_dtype d, __int128 x) {
+        __int128 low = d == AF_DTYPE_UINT8 ? 0 : -100;
+
+        switch (op) {
+        case AF_OP_ABS:
+                return x < 0 ? -x : x;
+        case AF_OP_NEG:
+                return -x;
+        case AF_OP_SIGN:
+                return (x > 0) - (x < 0);
+        case AF_OP_RELU:
+                return x > 0 ? x : 0;
+        case AF_OP_SQUARE:
+                return x * x;
+        case AF_OP_CLIP:
+                return x < low ? low : x > 100 ? 100 : x;
+        default:
+                return x;
+        }
+}
+
+enum { N = 65536 };
+static int64_t xs[N], ys[N], zs[N]; /* room for any type */
+
+static int64_t sample(uint64_t *seed) {
+        int64_t v = (int64_t)random64(seed) >> (random64(seed) % 64);
+
+        switch (random64(seed) % 8) {
+        case 0:
+                return v % 17;
+        case 1:
+                return (int64_t[]){INT64_MIN, INT64_MAX, INT32_MIN, INT32_MAX, INT16_MIN, -1, 1, 0}[v & 7];
+        case 2:
+                return (int64_t[]){INT32_MIN + 1, INT32_MAX - 1, INT16_MIN + 1, INT16_MAX, 127, -128, 46341, 65536}[v & 7];
+        default:
+                return v;
+        }
+}
+
+static void fill(enum af_dtype d, uint64_t seed) {
+        for (int i = 0; i < N; i++) {
+                put(d, xs, (size_t)i, af_dtype_size(d) == 1 ? i >> 8 : sample(&seed));
+                put(d, ys, (size_t)i, af_dtype_size(d) == 1 ? i : sample(&seed));
+        }
+}
+
+static void check_binary(struct failures *f, enum af_op op, enum af_dtype d) {
+        bool compare = af_op_info(op)->cls == AF_CLASS_COMPARE;
+        enum af_dtype out = compare ? AF_DTYPE_BOOL : d;
+
+        cr_assert_eq(eval(op, 2, d, out, NULL, xs, ys, zs, N), 0, "%s %s", af_op_info(op)->name, af_dtype_name(d));
+        for (size_t i = 0; i < N; i++) {
+                __int128 x = get(d, xs, i), y = get(d, ys, i), want = binary_value(op, d, x, y);
+                __int128 got = compare ? ((const uint8_t *)zs)[i] : get(d, zs, i);
+
+                if (got != (compare ? want : wrapped(d, (unsigned __int128)want)))
+                        fail(f, "%s %s of %lld, %lld: %lld", af_dtype_name(d), af_op_info(op)->name, (long long)x, (long long)y,
+                             (long long)got);
+        }
+}
+
+Test(expand_int, binary_ops) {
+        struct failures f = {0};
+
+        for (unsigned t = 0; t < 5; t++) {
+                fill(types[t], 10 + t);
+                for (unsigned k = 0; k < N_BINARY; k++)
+                        check_binary(&f, binary_ops[k], types[t]);
+        }
+        EXPECT_NONE(f);
+}
+
+/* Quotients next to multiples, with large divisors and large quotients: where float32 quotients need their correction. */
+Test(expand_int, int32_division) {
+        struct failures f = {0};
+        uint64_t seed = 20;
+
+        for (int rep = 0; rep < 8; rep++) {
+                for (size_t i = 0; i < N; i++) {
+                        int32_t y = (int32_t)((int64_t)random64(&seed) >> (32 + random64(&seed) % 31));
+                        int32_t q = (int32_t)((int64_t)random64(&seed) >> (32 + random64(&seed) % 31));
+                        int64_t x = (int64_t)y * q + (int)(random64(&seed) % 5) - 2;
+
+                        put(AF_DTYPE_INT32, xs, i, x);
+                        put(AF_DTYPE_INT32, ys, i, y);
+                }
+                check_binary(&f, AF_OP_DIV, AF_DTYPE_INT32);
+        }
+        EXPECT_NONE(f);
+}
+
+Test(expand_int, unary_ops) {
+        struct failures f = {0};
+
+        for (unsigned t = 0; t < 5; t++) {
+                enum af_dtype d = types[t];
+
+                fill(d, 30 + t);
+                for (unsigned k = 0; k < N_UNARY; k++) {
+                        enum af_op op = unary_ops[k];
+
+                        cr_assert_eq(eval(op, 1, d, d, &attrs, xs, NULL, zs, N), 0, "%s %s", af_op_info(op)->name, af_dtype_name(d));
+                        for (size_t i = 0; i < N; i++) {
+                                __int128 x = get(d, xs, i);
+
+                                if (get(d, zs, i) != wrapped(d, (unsigned __int128)unary_value(op, d, x)))
+                                        fail(&f, "%s %s of %lld", af_dtype_name(d), af_op_info(op)->name, (long long)x);
+                        }
+                }
+        }
+        EXPECT_NONE(f);
+}
+
+/* A constant on either side gives what the same value in a tensor gives. */
+static void check_constant(struct failures *f, enum af_op op, enum af_dtype d, int side, int64_t value) {
+        struct af_expand_operand o[2] = {{.dtype = d}, {.dtype = d}};
+        const void *srcs[2] = {xs, xs};
+        bool compare = af_op_info(op)->cls == AF_CLASS_COMPARE;
+        enum af_dtype out = compare ? AF_DTYPE_BOOL : d;
+        enum { M = 1024 };
+        static int64_t want[M], got[M];
+
+        for (size_t i = 0; i < M; i++)
+                put(d, ys, i, value);
+        cr_assert_eq(eval(op, 2, d, out, NULL, side ? xs : ys, side ? ys : xs, want, M), 0);
+        o[side].is_scalar = true;
+        o[side].dtype = AF_DTYPE_INT64;
+        o[side].bits = (uint64_t)value;
+        srcs[side] = NULL;
+        cr_assert_eq(af_eval_op(op, o, 2, out, NULL, srcs, got, M, scratch()), 0);
+        if (memcmp(want, got, M * af_dtype_size(out)))
+                fail(f, "%s %s with constant %lld on side %d", af_dtype_name(d), af_op_info(op)->name, (long long)value, side);
+}
+
+Test(expand_int, constants_are_like_tensors) {
+        static const int64_t values[] = {0, 1, -1, 2, 3, 7, -3, 127, -128, 200, 255, -32768, 40000, INT32_MIN, INT32_MAX, INT64_MIN};
+        struct failures f = {0};
+
+        for (unsigned t = 0; t < 5; t++) {
+                fill(types[t], 40 + t);
+                for (unsigned k = 0; k < N_BINARY; k++)
+                        for (unsigned v = 0; v < sizeof(values) / sizeof(values[0]); v++)
+                                for (int side = 0; side < 2; side++)
+                                        check_constant(&f, binary_ops[k], types[t], side, values[v]);
+        }
+        EXPECT_NONE(f);
+}
+
+Test(expand_int, int64_stays_off_the_device) {
+        struct af_expand_operand o[2] = {{.dtype = AF_DTYPE_INT64}, {.dtype = AF_DTYPE_INT64}};
+        struct af_prog prog;
+        const char *reason = NULL;
+
+        cr_expect_eq(af_expand(AF_OP_ADD, o, 2, AF_DTYPE_INT64, NULL, &prog, &reason), AF_EXPAND_E_UNSUPPORTED);
+        cr_expect_str_eq(reason, "no int64 arithmetic on the vector unit");
+        cr_expect(af_eval_op_supported(AF_OP_ADD, o, 2, AF_DTYPE_INT64));
+        cr_expect_not(af_eval_op_supported(AF_OP_EXP, o, 1, AF_DTYPE_INT64));
+}
