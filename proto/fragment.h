@@ -138,7 +138,8 @@ int af_fragment_init(struct af_fragment *f, struct af_arena *arena) AF_WARN_UNUS
  * run, each with node and field. 0, -ENOMEM, or AF_FRAGMENT_E_INVALID.
  */
 int af_fragment_parse(struct af_fragment *f, const char *text, size_t n, struct af_diags *diags) AF_WARN_UNUSED;
-/* Prints JSON that parses to the same fragment, constants as bits; indent 0: one line, else spaces per level. */
+/* Prints JSON that parses to the same fragment, constants as bits (so that it may pass AF_LIMIT_TEXT_BYTES where they came as one
+ * value); indent 0: one line, else spaces per level. */
 void af_fragment_print(const struct af_fragment *f, unsigned indent, struct af_buf *buf);
 
 /*
