@@ -12,3 +12,9 @@ int af_reference_gather(const struct af_node *n, const struct af_tensor *in, str
 
 /* Dense copy of t, or t's own memory where that is dense; *ret_owned: free() it (NULL: borrowed). */
 int af_reference_dense(const struct af_tensor *t, const void **ret_data, void **ret_owned) AF_WARN_UNUSED;
+
+/* The value as a double: exact for all but int64 beyond 2^53. */
+double af_reference_number(const void *p, enum af_dtype d);
+/* An elementwise op with float64 among its operands or as its result, n elements; srcs[k] as in af_eval_op. 0 or UNSUPPORTED. */
+int af_reference_float64(enum af_op op, const struct af_expand_operand *operands, uint32_t n_in, enum af_dtype out_dtype,
+                         const struct af_expand_attrs *attrs, const void *const *srcs, void *dst, int64_t n) AF_WARN_UNUSED;

@@ -36,10 +36,13 @@ struct elementwise {
         enum af_dtype out_dtype;
         struct af_view in[MAX_OPERANDS], out;
         struct af_prog *prog;   /* NULL: the op's scalar definition */
+        bool float64; /* by float64.c */
         void *scratch, *blocks; /* blocks: one per operand, then the result's */
 };
 
 static int evaluate(struct elementwise *e, const void *const *srcs, void *dst, int64_t n) {
+        if (e->float64)
+                return af_reference_float64(e->op, e->operands, e->n_in, e->out_dtype, &e->attrs, srcs, dst, n);
         if (!e->prog)
                 return af_eval_op(e->op, e->operands, e->n_in, e->out_dtype, &e->attrs, srcs, dst, (size_t)n, e->scratch);
         af_prog_eval(e->prog, e->dtypes, srcs, dst, (size_t)n, e->scratch);
@@ -101,6 +104,13 @@ static int prepare(struct elementwise *e, const struct af_graph *g, const struct
         return 0;
 }
 
+static bool has_float64(const struct elementwise *e) {
+        for (uint32_t k = 0; k < e->n_in; k++)
+                if (e->operands[k].dtype == AF_DTYPE_FLOAT64)
+                        return true;
+        return e->out_dtype == AF_DTYPE_FLOAT64;
+}
+
 int af_reference_elementwise(const struct af_graph *g, const struct af_node *n, const struct af_tensor *in, struct af_tensor *out,
                              const char **ret_why) {
         struct elementwise e = {.op = n->op, .n_in = n->n_in, .out_dtype = out->dtype};
@@ -118,6 +128,7 @@ int af_reference_elementwise(const struct af_graph *g, const struct af_node *n, 
         } else {
                 if (af_expand(n->op, e.operands, n->n_in, e.out_dtype, &e.attrs, e.prog, &why) != 0)
                         e.prog = NULL;
+                e.float64 = !e.prog && has_float64(&e) && !af_eval_op_supported(n->op, e.operands, n->n_in, e.out_dtype);
                 r = run_blocks(&e);
         }
         free(prog);

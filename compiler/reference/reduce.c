@@ -6,6 +6,7 @@
  * element takes place, so that the identity takes part always: the sum of a lone -0.0 is +0.0.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,109 +141,73 @@ static int reduce_by_plan(const struct af_reduce_plan *plan, const struct shape 
         return r;
 }
 
-/* What the device has no program for: integers in 64 bits (they wrap, so order does not matter), float64 in sequence. */
-struct wide {
-        uint64_t i;
-        double f;
-};
-
-static struct wide load_wide(const char *p, enum af_dtype d) {
-        switch (d) {
-        case AF_DTYPE_BOOL:
-                return (struct wide){.i = *(const uint8_t *)p != 0};
-        case AF_DTYPE_INT8:
-                return (struct wide){.i = (uint64_t)(int64_t) * (const int8_t *)p};
-        case AF_DTYPE_UINT8:
-                return (struct wide){.i = *(const uint8_t *)p};
-        case AF_DTYPE_INT16:
-                return (struct wide){.i = (uint64_t)(int64_t) * (const int16_t *)p};
-        case AF_DTYPE_INT32:
-                return (struct wide){.i = (uint64_t)(int64_t) * (const int32_t *)p};
-        case AF_DTYPE_INT64:
-                return (struct wide){.i = (uint64_t) * (const int64_t *)p};
-        default:
-                return (struct wide){.f = *(const double *)p};
-        }
-}
-
-static struct wide identity_wide(enum af_op op) {
+/* float64, which no kernel ever computes in: in sequence. */
+static double combine_f64(enum af_op op, double a, double b) {
         switch (op) {
         case AF_OP_REDUCE_PROD:
-                return (struct wide){1, 1.0};
-        case AF_OP_REDUCE_ALL:
-                return (struct wide){1, 1.0};
+                return a * b;
         case AF_OP_REDUCE_MAX:
-                return (struct wide){(uint64_t)INT64_MIN, -__builtin_inf()};
+                return isnan(a) || a > b ? a : b;
         case AF_OP_REDUCE_MIN:
-                return (struct wide){INT64_MAX, __builtin_inf()};
-        default:
-                return (struct wide){0, 0.0};
-        }
-}
-
-static struct wide combine_wide(enum af_op op, struct wide a, struct wide b, bool is_float) {
-        bool truth = is_float ? b.f != 0 : b.i != 0;
-        bool greater = is_float ? b.f > a.f || b.f != b.f : (int64_t)b.i > (int64_t)a.i;
-        bool less = is_float ? b.f < a.f || b.f != b.f : (int64_t)b.i < (int64_t)a.i;
-
-        switch (op) {
-        case AF_OP_REDUCE_PROD:
-                return (struct wide){a.i * b.i, a.f * b.f};
-        case AF_OP_REDUCE_MAX:
-                return a.f != a.f ? a : greater ? b : a;
-        case AF_OP_REDUCE_MIN:
-                return a.f != a.f ? a : less ? b : a;
+                return isnan(a) || a < b ? a : b;
         case AF_OP_REDUCE_ANY:
-                return (struct wide){a.i | truth, 0};
+                return a != 0 || b != 0;
         case AF_OP_REDUCE_ALL:
-                return (struct wide){a.i & truth, 0};
+                return a != 0 && b != 0;
         default:
-                return (struct wide){a.i + b.i, a.f + b.f};
+                return a + b;
         }
 }
 
-static void store_wide(char *p, enum af_dtype d, struct wide v) {
-        if (d == AF_DTYPE_FLOAT64)
-                memcpy(p, &v.f, sizeof(v.f));
-        else if (d == AF_DTYPE_BOOL)
-                *p = v.i != 0;
-        else
-                memcpy(p, &v.i, af_dtype_size(d)); /* wraps */
+static double identity_f64(enum af_op op) {
+        switch (op) {
+        case AF_OP_REDUCE_PROD:
+        case AF_OP_REDUCE_ALL:
+                return 1;
+        case AF_OP_REDUCE_MAX:
+                return -INFINITY;
+        case AF_OP_REDUCE_MIN:
+                return INFINITY;
+        default:
+                return 0;
+        }
 }
 
-static int reduce_wide(const struct af_node *n, const struct shape *s, const struct af_tensor *in, struct af_tensor *out) {
-        int64_t n_in = af_tensor_count(in), n_out = af_tensor_count(out), index[AF_LIMIT_RANK] = {0};
-        unsigned in_size = af_dtype_size(in->dtype), out_size = af_dtype_size(out->dtype);
-        bool is_float = in->dtype == AF_DTYPE_FLOAT64;
-        struct wide *acc = malloc((size_t)n_out * sizeof(*acc) + 1);
-        void *own = NULL;
-        char *result = malloc((size_t)n_out * out_size + 1);
-        const void *data;
-        struct af_view to;
-        int r = acc && result ? af_reference_dense(in, &data, &own) : -ENOMEM;
+static void run_f64(enum af_op op, const struct shape *s, const double *data, int64_t n_in, double *acc, int64_t n_out) {
+        int64_t index[AF_LIMIT_RANK] = {0};
 
-        for (int64_t i = 0; r == 0 && i < n_out; i++)
-                acc[i] = identity_wide(n->op);
-        for (int64_t i = 0; r == 0 && i < n_in; i++) {
+        for (int64_t i = 0; i < n_out; i++)
+                acc[i] = identity_f64(op);
+        for (int64_t i = 0; i < n_in; i++) {
                 int64_t at = 0;
                 for (uint32_t k = 0; k < s->n; k++)
                         at = s->reduced[k] ? at : at * s->dims[k] + index[k];
-                acc[at] = combine_wide(n->op, acc[at], load_wide((const char *)data + i * in_size, in->dtype), is_float);
+                acc[at] = combine_f64(op, acc[at], data[i]);
                 for (uint32_t k = s->n; k-- > 0 && ++index[k] == s->dims[k];)
                         index[k] = 0;
         }
-        for (int64_t i = 0; r == 0 && i < n_out; i++) {
-                if (n->op == AF_OP_REDUCE_MEAN)
-                        acc[i].f /= (double)(n_in / n_out);
-                store_wide(result + i * out_size, out->dtype, acc[i]);
-        }
+}
+
+static int reduce_f64(const struct af_node *n, const struct shape *s, const struct af_tensor *in, struct af_tensor *out, uint64_t count) {
+        int64_t n_out = af_tensor_count(out);
+        double *acc = malloc((size_t)n_out * sizeof(*acc) + 1);
+        void *own = NULL;
+        const void *data;
+        struct af_view to;
+        int r = acc ? af_reference_dense(in, &data, &own) : -ENOMEM;
+
         if (r == 0) {
+                run_f64(n->op, s, data, af_tensor_count(in), acc, n_out);
                 af_view_of(out, &to);
-                af_view_write(&to, 0, n_out, result);
+                for (int64_t i = 0; i < n_out; i++) {
+                        uint8_t truth = acc[i] != 0;
+                        if (n->op == AF_OP_REDUCE_MEAN)
+                                acc[i] /= (double)count;
+                        af_view_write(&to, i, 1, out->dtype == AF_DTYPE_BOOL ? (const void *)&truth : &acc[i]);
+                }
         }
         free(acc);
         free(own);
-        free(result);
         return r;
 }
 
@@ -263,13 +228,12 @@ int af_reference_reduce(const struct af_node *n, const struct af_tensor *in, str
                 free(plan);
                 return AF_REFERENCE_E_SHAPE;
         }
-        char kind = af_dtype_kind(in->dtype);
         if (!plan)
                 return -ENOMEM;
-        if (af_expand_reduce(n->op, in->dtype, out->dtype, count, plan, &why) == 0) {
+        if (in->dtype == AF_DTYPE_FLOAT64) {
+                r = reduce_f64(n, &s, in, out, count);
+        } else if (af_eval_reduce_plan(n->op, in->dtype, out->dtype, count, plan, &why) == 0) {
                 r = reduce_by_plan(plan, &s, in, out);
-        } else if (kind != 'f' || in->dtype == AF_DTYPE_FLOAT64) {
-                r = reduce_wide(n, &s, in, out);
         } else {
                 *ret_why = why ? why : "no definition for these dtypes";
                 r = AF_REFERENCE_E_UNSUPPORTED;

@@ -7,43 +7,6 @@
 #include "compiler/reference/internal.h"
 #include "numeric/half.h"
 
-static uint64_t bits_at(const char *p, unsigned size) {
-        uint64_t bits = 0;
-
-        memcpy(&bits, p, size);
-        return bits;
-}
-
-/* The value as a double: exact for floats, nearest for int64. */
-static double number_at(const char *p, enum af_dtype d) {
-        uint64_t bits = bits_at(p, af_dtype_size(d));
-        float f;
-        double g;
-
-        switch (d) {
-        case AF_DTYPE_INT8:
-                return (int8_t)bits;
-        case AF_DTYPE_INT16:
-                return (int16_t)bits;
-        case AF_DTYPE_INT32:
-                return (int32_t)bits;
-        case AF_DTYPE_INT64:
-                return (double)(int64_t)bits;
-        case AF_DTYPE_FLOAT16:
-                return af_f16_to_f32((uint16_t)bits);
-        case AF_DTYPE_BFLOAT16:
-                return af_bf16_to_f32((uint16_t)bits);
-        case AF_DTYPE_FLOAT32:
-                memcpy(&f, &bits, sizeof(f));
-                return f;
-        case AF_DTYPE_FLOAT64:
-                memcpy(&g, &bits, sizeof(g));
-                return g;
-        default:
-                return (double)bits;
-        }
-}
-
 #define COMPARE_BLOCK 1024
 
 struct comparison {
@@ -60,7 +23,7 @@ static void compare_block(struct comparison *c, const char *a, const char *b, in
         for (int64_t i = 0; i < n; i++, a += size, b += size) {
                 if (memcmp(a, b, size) == 0)
                         continue;
-                double x = number_at(a, c->dtype), y = number_at(b, c->dtype);
+                double x = af_reference_number(a, c->dtype), y = af_reference_number(b, c->dtype);
                 if (isnan(x) && isnan(y))
                         continue;
                 if (c->n_different++ == 0)

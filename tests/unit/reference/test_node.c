@@ -99,6 +99,15 @@ Test(node, casts) {
         cr_expect_eq(one("cast", "", "float32", "int64", 0x1p50), 0x1p50);
 }
 
+/* float64 tensors are never compiled; the definition still covers them. */
+Test(node, float64) {
+        cr_expect_eq(pair("add", "float64", "float64", 1, 0x1p-50), 1 + 0x1p-50);
+        cr_expect_eq(pair("mul", "float64", "float64", 3, 0.1), 3 * 0.1);
+        cr_expect_eq(pair("lt", "float64", "bool", 1, 2), 1);
+        cr_expect_eq(one("cast", "", "float64", "float32", 0.1), 0.1f);
+        cr_expect_eq(one("cast", "", "int64", "float64", 7), 7);
+}
+
 Test(node, attributes) {
         cr_expect_eq(one("clip", "'min': 1", "float32", "float32", -3), 1);
         cr_expect_eq(one("clip", "'min': -1, 'max': 2", "int8", "int8", 100), 2);

@@ -261,6 +261,11 @@ Test(reduce, by_hand) {
         cr_expect_eq(reduce_to_one("reduce_any", "int64", "bool", truths, 1), 0);
         cr_expect_not(signbit(reduce_to_one("reduce_sum", "float32", "float32", zero, 1)), "the identity takes part");
         cr_expect_eq(reduce_to_one("reduce_sum", "float64", "float64", x, 4), 3);
+        cr_expect_eq(reduce_to_one("reduce_mean", "float64", "float64", x, 4), 0.75);
+        cr_expect_eq(reduce_to_one("reduce_max", "float64", "float64", x, 4), 5);
+        cr_expect_eq(reduce_to_one("reduce_min", "float64", "float64", x, 4), -7);
+        cr_expect(isnan(reduce_to_one("reduce_max", "float64", "float64", nan, 3)));
+        cr_expect_eq(reduce_to_one("reduce_all", "float64", "bool", truths, 3), 0);
 }
 
 /* Every reduction of a scalar and of unit axes. */
