@@ -94,6 +94,8 @@ static int build_post(struct af_reduce_plan *plan, enum af_op op, enum af_dtype 
         af_val x = 0;
 
         af_build_start(&b, &plan->post, &o, 1);
+        if (op == AF_OP_REDUCE_ANY) /* above zero: the identity of nothing is -inf */
+                return af_build_finish(&b, af_b_cmps_f32(&b, AF_CMP_GT, x, 0), ret_reason);
         if (op == AF_OP_REDUCE_MEAN)
                 x = af_b_binary(&b, AF_PRIM_DIV, x, af_b_dup_f32(&b, (float)count));
         return af_build_finish(&b, af_b_convert(&b, x, plan->acc, out), ret_reason);

@@ -36,7 +36,7 @@ struct elementwise {
         enum af_dtype out_dtype;
         struct af_view in[MAX_OPERANDS], out;
         struct af_prog *prog;   /* NULL: the op's scalar definition */
-        bool float64; /* by float64.c */
+        bool float64;           /* by float64.c */
         void *scratch, *blocks; /* blocks: one per operand, then the result's */
 };
 
