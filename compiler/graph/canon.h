@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Canonical form: the graph without names, dead nodes, unused inputs, hints and accidental order. Two senders with the same
- * computation get the same bytes. Its serialisation is what the library sends and what the fragment digest covers; the format is drawn in canon.c.
+ * computation get the same bytes. Its serialisation is what the library sends and what the fragment digest covers; the format is drawn in
+ * canon.c.
  *
  * Numbering: depth-first from the ordered outputs, then from the effectful nodes in order, operands in order; commutative
  * operands ordered by a structural digest first. Linear time.

@@ -57,7 +57,7 @@ struct af_graph_symbol {
 struct af_graph {
         struct af_arena *arena;
         struct af_expr_pool exprs;
-        const char *name; /* not in the key */
+        const char *name;            /* not in the key */
         const char *soc, *toolchain; /* NULL: default */
         enum af_twin twin;
         enum af_numerics numerics;
@@ -74,8 +74,8 @@ enum { AF_GRAPH_E_INVALID = 1 };
 
 /*
  * Resolves names, looks ops up, infers each node's output dtype and shape and compares with what is stated, checks attributes,
- * cycles, aliasing (undeclared overlap of outputs and inputs, a read after an in-place update), overlap declared by `buffer`. Nodes may come in
- * any order. Reports several mistakes with node and field. f and its arena outlive the graph. 0, -ENOMEM, AF_GRAPH_E_INVALID.
+ * cycles, aliasing (undeclared overlap of outputs and inputs, a read after an in-place update), overlap declared by `buffer`. Nodes may
+ * come in any order. Reports several mistakes with node and field. f and its arena outlive the graph. 0, -ENOMEM, AF_GRAPH_E_INVALID.
  */
 int af_graph_from_fragment(struct af_graph *g, const struct af_fragment *f, struct af_diags *diags) AF_WARN_UNUSED;
 /* Invariants that every pass keeps: ids in range, topological order, inferred = stated. For debug builds and tests. */
@@ -101,7 +101,8 @@ int af_graph_users(const struct af_graph *g, uint32_t **ret_first, uint32_t **re
  */
 int af_graph_order_edges(const struct af_graph *g, uint32_t **ret_first, uint32_t **ret_list) AF_WARN_UNUSED;
 /* Operand descriptions and attributes of an elementwise node, as numeric/expand.h wants them; operands has n_in entries. */
-void af_node_expand_args(const struct af_graph *g, const struct af_node *n, struct af_expand_operand *operands, struct af_expand_attrs *ret_attrs);
+void af_node_expand_args(const struct af_graph *g, const struct af_node *n, struct af_expand_operand *operands,
+                         struct af_expand_attrs *ret_attrs);
 
 /*
  * Infers one node's outputs from its operands and attributes. dims are written as expression ids into arrays from the arena.
@@ -119,4 +120,5 @@ struct af_infer_operand {
         bool scalar; /* a constant of shape [] or a host scalar: a float may be wider than the tensors that it meets */
 };
 int af_infer(struct af_expr_pool *exprs, struct af_arena *arena, enum af_op op, const struct af_infer_operand *operands, uint32_t n,
-             const struct af_attr *attrs, uint32_t n_attrs, const char *where, struct af_inferred *ret, struct af_diags *diags) AF_WARN_UNUSED;
+             const struct af_attr *attrs, uint32_t n_attrs, const char *where, struct af_inferred *ret,
+             struct af_diags *diags) AF_WARN_UNUSED;

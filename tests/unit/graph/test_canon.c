@@ -389,3 +389,26 @@ Test(canon, damaged_bytes, .timeout = 120) {
                 mutate(&canon, seed);
         af_buf_deinit(&canon);
 }
+
+/* Bytes that read well but are not what the writer writes are not canonical: operands of an add, the other way round. */
+Test(canon, other_bytes_of_one_graph_are_refused) {
+        struct af_buf canon =
+                canon_of(FRAGMENT(BASE_IN, NODE("a", "exp", "'y'", "", T46("e")) ", " NODE("b", "add", "'x', 'e'", "", T46("t")), "'t'"));
+        const uint8_t head[] = {AF_OP_ADD, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0};
+        uint8_t *at = memmem(canon.data, canon.size, head, sizeof(head)), operand[4];
+        struct af_diags diags = {0};
+
+        cr_assert_not_null(at);
+        at += sizeof(head);
+        memcpy(operand, at, 4);
+        memcpy(at, at + 4, 4);
+        memcpy(at + 4, operand, 4);
+        cr_expect_eq(af_canon_verify(canon.data, canon.size, &diags), AF_CANON_E_NOT_CANONICAL);
+        cr_expect(af_test_diag_has(&diags, "canonical form", "not the canonical form"));
+        canon.data[4]++;
+        cr_expect_eq(af_canon_verify(canon.data, canon.size, NULL), AF_CANON_E_VERSION);
+        canon.data[0]++;
+        cr_expect_eq(af_canon_verify(canon.data, canon.size, NULL), AF_CANON_E_DAMAGED);
+        af_diags_deinit(&diags);
+        af_buf_deinit(&canon);
+}

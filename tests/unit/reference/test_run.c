@@ -195,3 +195,51 @@ Test(run, random_graphs, .timeout = 240) {
         }
         fprintf(stderr, "%u nodes, %llu ms\n", n_nodes, (unsigned long long)(af_clock_now_us() - start) / 1000);
 }
+
+/* Rows of a softmax, composed of the table's ops: [rows, n]. */
+static void softmax(struct af_test_eval *e, int rows, int n, const double *x) {
+        char text[4096];
+
+#define T2(name, cols)             "{'name': '" name "', 'dtype': 'float32', 'shape': [%d, " cols "]}"
+#define OP(id, op, in, attrs, out) "{'name': '" id "', 'op': '" op "', 'inputs': [" in "], 'attrs': {" attrs "}, 'outputs': [" out "]}"
+        snprintf(text, sizeof(text),
+                 "'inputs': [" T2("x", "%d") "], 'nodes': [" OP(
+                         "a", "reduce_max", "'x'", "'axes': [1], 'keepdims': true",
+                         T2("m",
+                            "1")) ", " OP("b", "sub", "'x', 'm'", "",
+                                          T2("d",
+                                             "%d")) ", " OP("c", "exp", "'d'", "",
+                                                            T2("e",
+                                                               "%d")) ", " OP("f", "reduce_sum", "'e'", "'axes': [1], 'keepdims': true",
+                                                                              T2("s", "1")) ", " OP("g", "div", "'e', 's'", "",
+                                                                                                    T2("y", "%d")) "], 'outputs': ['y']",
+                 rows, n, rows, rows, n, rows, n, rows, rows, n);
+        af_test_eval(e, text, (const double *const[]){x});
+        cr_assert_eq(e->r, 0);
+}
+
+Test(run, softmax_rows) {
+        static const int widths[] = {1, 7, 8, 9, 63, 64, 65, 1023, 4097};
+
+        for (size_t w = 0; w < AF_ARRAY_SIZE(widths); w++) {
+                int n = widths[w];
+                double *x = calloc(4 * (size_t)n, sizeof(*x)), sum = 0;
+                struct af_test_eval e;
+                for (int i = 0; i < n; i++) {
+                        x[i] = -INFINITY;
+                        x[n + i] = i == n / 2 ? INFINITY : 1;
+                        x[2 * n + i] = i == n / 2 ? NAN : 1;
+                        x[3 * n + i] = (i % 13) / 4.0;
+                        sum += exp(x[3 * n + i]);
+                }
+                softmax(&e, 4, n, x);
+                for (int i = 0; i < n; i++) {
+                        cr_expect(isnan(af_test_output(&e, 0, i)), "a row of -inf, width %d", n);
+                        cr_expect(isnan(af_test_output(&e, 0, n + i)), "one +inf: inf - inf is NaN, width %d", n);
+                        cr_expect(isnan(af_test_output(&e, 0, 2 * n + i)), "one NaN, width %d", n);
+                        cr_expect_float_eq(af_test_output(&e, 0, 3 * n + i), exp(x[3 * n + i]) / sum, 1e-6, "width %d", n);
+                }
+                af_test_eval_deinit(&e);
+                free(x);
+        }
+}
