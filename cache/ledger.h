@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ledger: what happened (jobs, stage timings, hits, fallbacks, failures) in SQLite, WAL, written by its own thread. Losing it harms nothing: a ledger
- * that cannot be opened or written is reported once and then dropped.
+ * Ledger: what happened (jobs, stage timings, hits, fallbacks, failures) in SQLite, WAL, written by its own thread. Losing it harms
+ * nothing: a ledger that cannot be opened or written is reported once and then dropped.
  */
 #pragma once
 
@@ -14,8 +14,8 @@ struct af_ledger_event {
         struct af_digest fragment, environment, kernel; /* zero where not applicable */
         uint64_t wall_s, queued_us, run_us;
         uint32_t peer_uid, peer_pid;
-        int32_t code;       /* 0 or enum af_error_code */
-        char text[192];     /* cut; peer name, reason, message */
+        int32_t code;   /* 0 or enum af_error_code */
+        char text[192]; /* cut; peer name, reason, message */
 };
 /* Never NULL on 0; opens in the background. */
 int af_ledger_open(const char *path, struct af_ledger **ret_ledger) AF_WARN_UNUSED;

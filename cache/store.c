@@ -230,8 +230,9 @@ static void note_damage(struct af_store *s, const struct af_store_record *r, boo
 
         if (!s->read_only && !structure)
                 op = op_new(STORE_OP_DROP_DAMAGED, r, 1);
+        /* Counted once it is deleted, so that two reads of one record count once. */
         pthread_mutex_lock(&s->lock);
-        s->stats.n_damaged++;
+        s->stats.n_damaged += !op;
         if (structure && !s->read_only) {
                 s->damaged_structure = true;
                 pthread_cond_signal(&s->wake);

@@ -13,12 +13,16 @@ enum af_table { AF_TABLE_FRAGMENTS, AF_TABLE_BUNDLES, AF_TABLE_SOURCES, AF_TABLE
 
 struct af_store;
 struct af_store_config {
-        const char *dir;         /* 0700, ours, no symlink, local file system: checked */
-        uint64_t map_bytes;      /* 0: 1 GiB to start with; grows */
-        uint64_t max_bytes;      /* 0: 16 GiB; eviction keeps below 80% of the map */
+        const char *dir;    /* 0700, ours, no symlink, local file system: checked */
+        uint64_t map_bytes; /* 0: 1 GiB to start with; grows */
+        uint64_t max_bytes; /* 0: 16 GiB; eviction keeps below 80% of the map */
 };
-enum { AF_STORE_E_DIR = 1 /* wrong owner, mode, symlink or network file system; *ret_why */, AF_STORE_E_LOCKED = 2 /* another process has it */, AF_STORE_E_MISS = 3,
-       AF_STORE_E_FULL = 4 /* disk or map full: nothing was stored */ };
+enum {
+        AF_STORE_E_DIR = 1 /* wrong owner, mode, symlink or network file system; *ret_why */,
+        AF_STORE_E_LOCKED = 2 /* another process has it */,
+        AF_STORE_E_MISS = 3,
+        AF_STORE_E_FULL = 4 /* disk or map full: nothing was stored */
+};
 
 int af_store_open(const struct af_store_config *config, struct af_store **ret_store, char **ret_why) AF_WARN_UNUSED;
 /* Finishes queued puts, joins the store thread, closes. Callbacks not yet dispatched are called with -ECANCELED. */
@@ -29,18 +33,25 @@ void af_store_dispatch(struct af_store *s);
 
 struct af_store_record {
         enum af_table table;
-        const void *key; uint32_t key_size;
-        const void *value; size_t value_size;
+        const void *key;
+        uint32_t key_size;
+        const void *value;
+        size_t value_size;
 };
 /*
- * Gets several records in one go: values[i] is a malloc'd copy (64-byte aligned data; free with free) or NULL where missing or damaged (a damaged record is deleted,
- * counted and reported as a miss). Synchronous: LMDB reads take microseconds; called on the owner's thread only.
+ * Gets several records in one go: values[i] is a malloc'd copy (64-byte aligned data; free with free) or NULL where missing or damaged (a
+ * damaged record is deleted, counted and reported as a miss). Synchronous: LMDB reads take microseconds; called on the owner's thread only.
  */
-struct af_store_value { void *data; size_t size; };
+struct af_store_value {
+        void *data;
+        size_t size;
+};
 int af_store_get(struct af_store *s, const struct af_store_record *keys, uint32_t n, struct af_store_value *ret_values) AF_WARN_UNUSED;
-/* All records in one durable transaction by the store thread. Copies everything before it returns. done(userdata, 0 | -errno | AF_STORE_E_FULL) from af_store_dispatch. */
+/* All records in one durable transaction by the store thread. Copies everything before it returns. done(userdata, 0 | -errno |
+ * AF_STORE_E_FULL) from af_store_dispatch. */
 typedef void (*af_store_done_fn)(void *userdata, int r);
-int af_store_put(struct af_store *s, const struct af_store_record *records, uint32_t n, af_store_done_fn done, void *userdata) AF_WARN_UNUSED;
+int af_store_put(struct af_store *s, const struct af_store_record *records, uint32_t n, af_store_done_fn done,
+                 void *userdata) AF_WARN_UNUSED;
 /* The directory cannot be written (0555, read-only mount): reads work, puts give -EROFS. */
 bool af_store_read_only(const struct af_store *s);
 /* Recency, coarse and batched. */
@@ -58,7 +69,7 @@ struct af_store_stats {
 int af_store_verify(struct af_store *s, struct af_store_stats *ret_stats) AF_WARN_UNUSED;
 void af_store_stats(struct af_store *s, struct af_store_stats *ret_stats);
 /*
- * For a handler of SIGSEGV, SIGBUS and SIGABRT (async-signal-safe): where the dying thread is inside LMDB, leaves a mark that makes the next
- * af_store_open set the files aside, so that a damaged file cannot kill one process after another. s may be NULL.
+ * For a handler of SIGSEGV, SIGBUS and SIGABRT (async-signal-safe): where the dying thread is inside LMDB, leaves a mark that makes the
+ * next af_store_open set the files aside, so that a damaged file cannot kill one process after another. s may be NULL.
  */
 void af_store_mark_suspect(const struct af_store *s);

@@ -66,7 +66,8 @@ struct af_store {
         uint32_t n_touches;
         struct af_store_stats stats;
 
-        uint64_t random; /* store thread's: eviction samples */
+        uint64_t random;    /* store thread's: eviction samples */
+        uint64_t n_dropped; /* store thread's: damaged records deleted in the transaction at hand */
 };
 
 /* Thread-local: nonzero while this thread is inside LMDB, see af_store_mark_suspect. */

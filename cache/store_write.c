@@ -46,6 +46,7 @@ static int drop_damaged(struct af_store *s, MDB_txn *txn, const struct af_store_
         q = mdb_del(txn, s->dbs[r->table], &k, NULL);
         if (q)
                 return q;
+        s->n_dropped++;
         return store_stamp_del(s, txn, r->table, r->key, r->key_size);
 }
 
@@ -72,6 +73,7 @@ static int run_transaction(struct af_store *s, struct store_op *ops, const struc
         r = mdb_txn_begin(s->env, NULL, 0, &txn);
         if (r)
                 return r;
+        s->n_dropped = 0;
         for (struct store_op *op = ops; op && r == 0; op = op->next)
                 r = apply(s, txn, op);
         for (uint32_t i = 0; i < n_touches && r == 0; i++) {
@@ -85,7 +87,11 @@ static int run_transaction(struct af_store *s, struct store_op *ops, const struc
                 return r;
         }
         store_env_usage(s, txn);
-        return mdb_txn_commit(txn);
+        r = mdb_txn_commit(txn);
+        pthread_mutex_lock(&s->lock);
+        s->stats.n_damaged += r == 0 ? s->n_dropped : 0;
+        pthread_mutex_unlock(&s->lock);
+        return r;
 }
 
 /* Room before a put of need bytes: grow, or evict down to 80%. */

@@ -174,9 +174,8 @@ Test(store, a_flipped_bit_is_a_miss_that_heals, .init = setup, .fini = teardown)
         damage_after("MARK-ONE-");
         s = open_store();
         cr_assert_null(get(s, "k1", NULL));
+        cr_assert_null(get(s, "k1", NULL), "damage read twice counts once");
         cr_assert(has(s, "k2", "other"), "no other key is touched");
-        af_store_stats(s, &st);
-        cr_assert_eq(st.n_damaged, 1u);
         cr_assert_eq(put_wait(s, rs, 1), 0);
         cr_assert(has(s, "k1", "MARK-ONE-abc"));
         af_store_stats(s, &st);
@@ -419,7 +418,6 @@ Test(store, directories_that_are_not_private_are_refused, .init = setup, .fini =
         }
 }
 
-/* Deterministic incompressible-looking value of n bytes for key i. */
 static struct af_store_record big_record(int i, char key[32], uint8_t *value, size_t n) {
         snprintf(key, 32, "%08x%08x", (unsigned)i * 2654435761u, (unsigned)i);
         memset(value, i, n);
@@ -504,8 +502,6 @@ Test(store, disk_full_stores_nothing_and_then_recovers, .init = setup, .fini = t
         }
         cr_assert_eq(r, AF_STORE_E_FULL);
         cr_assert_null(get(s, key, NULL), "nothing of it is stored");
-        big_record(0, key, value, sizeof(value));
-        free(get(s, key, NULL));
         setrlimit(RLIMIT_FSIZE, &old);
         for (i = 100; i < 110; i++) {
                 struct af_store_record rec = big_record(i, key, value, sizeof(value));
@@ -568,7 +564,6 @@ Test(store, kill_9_loses_nothing_committed, .init = setup, .fini = teardown, .ti
         }
 }
 
-/* As root everything is writable: the child becomes an ordinary user. */
 Test(store, a_read_only_directory_serves_hits, .init = setup, .fini = teardown) {
         int status;
         pid_t pid;

@@ -87,12 +87,21 @@ static struct af_fragment_tensor tensor(const char *name, enum af_dtype dtype, c
         return (struct af_fragment_tensor){.name = name, .dtype = dtype, .dims = dims, .rank = rank};
 }
 
-static void build_values(uint32_t *dims, uint32_t *strides) {
-        uint32_t s0;
+/* One of everything. */
+static void build_all(void) {
+        const int64_t axes[] = {-1, INT64_MIN, INT64_MAX};
+        uint32_t s0, twice, dims[2], strides[2];
+        const char *const inputs[] = {"x", "x", "c"};
 
+        f.name = "all";
+        f.soc = "Ascend910B2";
+        f.toolchain = "host";
+        f.twin = AF_TWIN_CHECKED;
+        f.numerics = AF_NUMERICS_FAST;
         cr_assert_eq(af_fragment_add_symbol(&f, &(struct af_fragment_symbol){"s0", 1, INT64_MAX, 7, 2}, &diags), 0);
         cr_assert_eq(af_expr_symbol(&f.exprs, 0, &s0), 0);
-        cr_assert_eq(af_expr_binary(&f.exprs, AF_EXPR_ADD, s0, s0, &dims[0]), 0);
+        cr_assert_eq(af_expr_binary(&f.exprs, AF_EXPR_ADD, s0, s0, &twice), 0);
+        dims[0] = twice;
         dims[1] = number(50);
         strides[0] = number(INT64_MAX);
         strides[1] = number(1);
@@ -103,14 +112,9 @@ static void build_values(uint32_t *dims, uint32_t *strides) {
         in = (struct af_fragment_input){.t = tensor("lr", AF_DTYPE_FLOAT64, NULL, 0), .offset = number(0), .host = true};
         cr_assert_eq(af_fragment_add_input(&f, &in, &diags), 0);
         dims[0] = number(2);
-        const uint8_t bytes[8] = {1, 2, 3, 4, 255, 254, 253, 252};
-        struct af_fragment_constant c = {.t = tensor("c", AF_DTYPE_INT32, dims, 1), .bytes = bytes, .n_bytes = 8};
+        struct af_fragment_constant c = {
+                .t = tensor("c", AF_DTYPE_INT32, dims, 1), .bytes = (const uint8_t *)"\1\2\3\4\xff\xfe\xfd\xfc", .n_bytes = 8};
         cr_assert_eq(af_fragment_add_constant(&f, &c, &diags), 0);
-}
-
-static void build_node(const uint32_t *dims, const uint32_t *strides) {
-        static const int64_t axes[] = {-1, INT64_MIN, INT64_MAX};
-        static const char *const inputs[] = {"x", "x", "c"};
         const struct af_attr attrs[] = {
                 {.key = AF_ATTR_EFFECTS, .i = 1},
                 {.key = AF_ATTR_APPROXIMATE, .s = "tanh"},
@@ -124,30 +128,18 @@ static void build_node(const uint32_t *dims, const uint32_t *strides) {
         };
         struct af_fragment_tensor outputs[2] = {tensor("y", AF_DTYPE_BOOL, dims, 2),
                                                 tensor("z\x7f\x01\xc3\xa9", AF_DTYPE_BFLOAT16, NULL, 0)};
-        struct af_fragment_node node = {.name = "n/../0", .op = "opaque", .origin = "aten::weird"};
-
         outputs[0].has_strides = true;
         outputs[0].strides = strides;
-        node.inputs = inputs;
-        node.n_inputs = 3;
-        node.attrs = attrs;
-        node.n_attrs = 9;
-        node.outputs = outputs;
-        node.n_outputs = 2;
+        const struct af_fragment_node node = {.name = "n/../0",
+                                              .op = "opaque",
+                                              .origin = "aten::weird",
+                                              .inputs = inputs,
+                                              .n_inputs = 3,
+                                              .attrs = attrs,
+                                              .n_attrs = 9,
+                                              .outputs = outputs,
+                                              .n_outputs = 2};
         cr_assert_eq(af_fragment_add_node(&f, &node, &diags), 0);
-}
-
-/* One of everything. */
-static void build_all(void) {
-        uint32_t dims[2], strides[2];
-
-        f.name = "all";
-        f.soc = "Ascend910B2";
-        f.toolchain = "host";
-        f.twin = AF_TWIN_CHECKED;
-        f.numerics = AF_NUMERICS_FAST;
-        build_values(dims, strides);
-        build_node(dims, strides);
         cr_assert_eq(af_fragment_add_output(&f, &(struct af_fragment_output){.value = "y"}, &diags), 0);
         const struct af_fragment_output in_place = {.value = "y", .has_strides = true, .strides = strides, .n_strides = 2, .alias_of = "x"};
         cr_assert_eq(af_fragment_add_output(&f, &in_place, &diags), 0);

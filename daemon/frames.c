@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each frame of a client means. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "compiler/graph/canon.h"
+#include "daemon/core.h"
+
+#define MAX_HELLO_BODY   (64u << 10)
+#define MAX_CONTROL_BODY (4u << 10)
+#define MAX_TOUCH_BODY   (1u << 20)
+#define MAX_TOUCHES      1024u
+
+size_t af_conn_max_body(const struct af_conn *conn, uint8_t type) {
+        if (conn->state == AF_CONN_HELLO)
+                return MAX_HELLO_BODY;
+        if (type == AF_FRAME_SUBMIT)
+                return AF_FRAME_MAX_BODY;
+        return type == AF_FRAME_TOUCH ? MAX_TOUCH_BODY : MAX_CONTROL_BODY;
+}
+
+static void protocol_error(struct af_conn *conn, const char *text) {
+        conn->core->stats.n_protocol_errors++;
+        af_reply_fatal(conn, AF_ERROR_PROTOCOL, text);
+}
+
+static bool admitted(const struct af_conn *conn) {
+        const struct af_config_uids *uids = &conn->core->config->allow_uid;
+
+        if (conn->peer.uid == 0 || conn->peer.uid == geteuid())
+                return true;
+        for (uint32_t i = 0; i < uids->n; i++)
+                if (uids->items[i] == conn->peer.uid)
+                        return true;
+        return false;
+}
+
+static bool owner(const struct af_conn *conn) {
+        return conn->peer.uid == 0 || conn->peer.uid == geteuid();
+}
+
+static void take_name(struct af_conn *conn, const uint8_t *body, size_t n) {
+        struct af_field f;
+        size_t size = 0;
+
+        if (af_frame_find(body, n, AF_TAG_PEER_NAME, 0, &f))
+                for (; size < f.n && size < sizeof(conn->name) - 1; size++)
+                        conn->name[size] = isprint(f.p[size]) ? (char)f.p[size] : '?';
+        conn->name[size] = 0;
+}
+
+static void reply_hello(struct af_conn *conn, uint64_t id) {
+        struct af_target target = {(char *)"", (char *)"", AF_TWIN_DEFAULT};
+        struct af_buf buf = AF_BUF_INIT;
+        size_t at = af_frame_begin(&buf, &(struct af_frame_header){.type = AF_FRAME_HELLO, .request_id = id});
+        struct af_environment *env = af_environment_get(conn->core, &target);
+
+        af_frame_field(&buf, AF_TAG_VERSIONS, (uint8_t[4]){AF_FRAME_VERSION, 0, AF_FRAME_VERSION, 0}, 4);
+        af_frame_field_u64(&buf, AF_TAG_CAPABILITIES, AF_CAP_MEMFD);
+        af_frame_field_u32(&buf, AF_TAG_CANON_VERSION, AF_CANON_VERSION);
+        af_frame_field_str(&buf, AF_TAG_PEER_NAME, "autofused " AF_VERSION);
+        /* Not waited for: a client that needs it gets it with the first answer's key. */
+        if (env && env->state == AF_ENVIRONMENT_READY)
+                af_frame_field(&buf, AF_TAG_ENV_DIGEST, env->digest.bytes, sizeof(env->digest.bytes));
+        af_frame_end(&buf, at);
+        af_conn_send(conn, &buf);
+}
+
+static void on_hello(struct af_conn *conn, const struct af_frame_header *h, const uint8_t *body, size_t n) {
+        struct af_field f;
+        char text[160];
+        unsigned min, max;
+
+        if (!af_frame_find(body, n, AF_TAG_VERSIONS, 4, &f)) {
+                protocol_error(conn, "the hello names no versions");
+                return;
+        }
+        min = f.p[0] | (unsigned)f.p[1] << 8;
+        max = f.p[2] | (unsigned)f.p[3] << 8;
+        if (AF_FRAME_VERSION < min || AF_FRAME_VERSION > max) {
+                snprintf(text, sizeof(text), "this server speaks protocol version %u, the client %u to %u", AF_FRAME_VERSION, min, max);
+                af_reply_fatal(conn, AF_ERROR_VERSION, text);
+                return;
+        }
+        if (!admitted(conn)) {
+                conn->core->stats.n_refused++;
+                snprintf(text, sizeof(text), "user %u is not admitted by this server (allow_uid)", (unsigned)conn->peer.uid);
+                af_log(AF_LOG_INFO, "refused user %u, process %d", (unsigned)conn->peer.uid, (int)conn->peer.pid);
+                af_reply_fatal(conn, AF_ERROR_REFUSED, text);
+                return;
+        }
+        take_name(conn, body, n);
+        conn->takes_fds = af_frame_find(body, n, AF_TAG_CAPABILITIES, 8, &f) && (af_field_u64(&f) & AF_CAP_MEMFD);
+        conn->state = AF_CONN_OPEN;
+        reply_hello(conn, h->request_id);
+}
+
+static struct af_request *request_find(struct af_conn *conn, uint64_t id) {
+        af_list_each(req, &conn->requests, struct af_request, in_conn) {
+                if (req->id == id)
+                        return req;
+        }
+        return NULL;
+}
+
+static struct af_request *request_new(struct af_conn *conn, const struct af_frame_header *h, bool lookup_only) {
+        struct af_request *req = calloc(1, sizeof(*req));
+        uint64_t now = af_clock_now_ns();
+
+        if (!req)
+                return NULL;
+        req->conn = conn;
+        req->id = h->request_id;
+        req->begin_ns = req->progress_ns = now;
+        req->deadline_ns = now + (h->deadline_ms ? h->deadline_ms * 1000000ull : conn->core->config->request_timeout_s * 1000000000ull);
+        req->priority = h->priority;
+        req->lookup_only = lookup_only;
+        af_list_init(&req->in_flight);
+        af_list_append(&conn->requests, &req->in_conn);
+        conn->n_requests++;
+        conn->core->n_requests++;
+        return req;
+}
+
+static void on_submit(struct af_conn *conn, const struct af_frame_header *h, const uint8_t *body, size_t n) {
+        struct af_core *core = conn->core;
+        struct af_field f, flag;
+        bool is_text, lookup_only = af_frame_find(body, n, AF_TAG_LOOKUP_ONLY, 1, &flag) && flag.p[0];
+        struct af_request *req;
+        struct af_blob *bytes;
+
+        core->stats.n_requests++;
+        is_text = !af_frame_find(body, n, AF_TAG_CANON, 0, &f);
+        if (is_text && !af_frame_find(body, n, AF_TAG_TEXT_JSON, 0, &f)) {
+                af_reply_error(conn, h->request_id, AF_ERROR_INVALID, false, "the request has no fragment");
+                return;
+        }
+        if (core->draining) {
+                af_reply_error(conn, h->request_id, AF_ERROR_DRAINING, true, "the server is going down");
+                return;
+        }
+        if (request_find(conn, h->request_id)) {
+                protocol_error(conn, "this request id is in use");
+                return;
+        }
+        if (conn->n_requests >= core->config->max_requests) {
+                af_reply_error(conn, h->request_id, AF_ERROR_BUSY, true, "too many requests outstanding on this connection");
+                return;
+        }
+        bytes = af_blob_copy(f.p, f.n);
+        req = bytes ? request_new(conn, h, lookup_only) : NULL;
+        if (req)
+                af_request_submit(req, is_text, bytes);
+        else
+                af_reply_error(conn, h->request_id, AF_ERROR_BUSY, true, "out of memory");
+        af_blob_unref(bytes);
+}
+
+static void on_cancel(struct af_conn *conn, uint64_t id) {
+        struct af_request *req = request_find(conn, id);
+
+        /* One that is answered already: the answer is on its way, nothing more comes. */
+        if (!req)
+                return;
+        conn->core->stats.n_canceled++;
+        af_request_drop(req);
+        af_reply_error(conn, id, AF_ERROR_CANCELED, false, "canceled");
+}
+
+static void on_touch(struct af_conn *conn, const uint8_t *body, size_t n) {
+        struct af_cursor c = af_cursor_make(body, n);
+        struct af_field f;
+
+        for (unsigned i = 0; i < MAX_TOUCHES && af_frame_next(&c, &f); i++)
+                if (f.tag == AF_TAG_KEY && f.n == 64)
+                        af_store_touch(conn->core->store, AF_TABLE_BUNDLES, f.p, 64);
+}
+
+static void on_stats(struct af_conn *conn, uint8_t type, uint64_t id) {
+        struct af_buf buf = AF_BUF_INIT;
+
+        af_core_stats_json(conn->core, &buf);
+        if (af_buf_error(&buf))
+                af_reply_error(conn, id, AF_ERROR_BUSY, true, "out of memory");
+        else
+                af_reply_text(conn, type, id, (const char *)buf.data, buf.size);
+        af_buf_deinit(&buf);
+}
+
+static void on_clear(struct af_conn *conn, uint64_t id) {
+        int r;
+
+        if (!owner(conn)) {
+                af_reply_error(conn, id, AF_ERROR_REFUSED, false, "only the server's own user and root may clear");
+                return;
+        }
+        af_bundle_cache_clear(conn->core);
+        r = af_store_clear(conn->core->store);
+        af_log(AF_LOG_INFO, "cleared by user %u, process %d", (unsigned)conn->peer.uid, (int)conn->peer.pid);
+        if (r)
+                af_reply_error(conn, id, AF_ERROR_STORAGE, true, r < 0 ? strerror(-r) : "disk full");
+        else
+                on_stats(conn, AF_FRAME_CLEAR, id);
+}
+
+void af_conn_on_frame(struct af_conn *conn, const struct af_frame_header *h, const uint8_t *body, size_t n) {
+        struct af_cursor c = af_cursor_make(body, n);
+        struct af_field f;
+
+        while (af_frame_next(&c, &f))
+                ;
+        if (c.error) {
+                protocol_error(conn, "the frame's fields are malformed");
+                return;
+        }
+        if ((conn->state == AF_CONN_HELLO) != (h->type == AF_FRAME_HELLO)) {
+                protocol_error(conn, conn->state == AF_CONN_HELLO ? "the first frame is not a hello" : "a second hello");
+                return;
+        }
+        switch (h->type) {
+        case AF_FRAME_HELLO:
+                on_hello(conn, h, body, n);
+                break;
+        case AF_FRAME_SUBMIT:
+                on_submit(conn, h, body, n);
+                break;
+        case AF_FRAME_CANCEL:
+                on_cancel(conn, h->request_id);
+                break;
+        case AF_FRAME_TOUCH:
+                on_touch(conn, body, n);
+                break;
+        case AF_FRAME_STATS:
+                on_stats(conn, AF_FRAME_STATS, h->request_id);
+                break;
+        case AF_FRAME_CLEAR:
+                on_clear(conn, h->request_id);
+                break;
+        default:
+                protocol_error(conn, "a frame of this type is not for the server");
+        }
+}

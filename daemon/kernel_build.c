@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels under way: one compile each, however many flights wait for it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/core.h"
+
+static void start(struct af_build *k, bool alone);
+
+static void fail(struct af_build *k, enum af_error_code code, bool retryable, const char *what, const char *text) {
+        af_failure_deinit(&k->failure);
+        k->failure = af_failure_make(code, retryable, "%s%s", what, text);
+        k->failed = true;
+        af_flights_kernel_done(k->core, k);
+}
+
+static void on_message(void *owner, uint32_t type, const void *p, size_t n) {
+        struct af_build *k = owner;
+        struct af_cursor c = af_cursor_make(p, n);
+        enum af_error_code code;
+
+        switch (type) {
+        case AF_JOB_MSG_BINARY:
+                af_blob_clear(&k->binary_told);
+                k->binary_told = af_blob_copy(p, n);
+                break;
+        case AF_JOB_MSG_ERROR:
+                code = af_cursor_u32(&c);
+                k->job_fault = af_cursor_u32(&c);
+                af_failure_deinit(&k->failure);
+                if (!c.error)
+                        k->failure =
+                                af_failure_make(code, k->job_fault != AF_JOB_FAULT_NONE, "%.*s", (int)(n - c.at), (const char *)p + c.at);
+                break;
+        case AF_JOB_MSG_TRACE:
+                af_log(AF_LOG_DEBUG, "%.*s", (int)AF_MIN(n, (size_t)65536), (const char *)p);
+                break;
+        }
+}
+
+/* A killed compile is tried once more, with nothing beside it. True where it is. */
+static bool retry(struct af_build *k) {
+        if (k->retried_alone)
+                return false;
+        k->retried_alone = true;
+        k->core->stats.n_retries++;
+        start(k, true);
+        return true;
+}
+
+static void job_lost(struct af_build *k, const struct af_worker_end *end) {
+        char text[160];
+
+        af_worker_end_text(end, text);
+        af_log(AF_LOG_WARNING, "the compile of %s %s", k->symbol, text);
+        if (end->start_error)
+                fail(k, AF_ERROR_STORAGE, true, "the compile job ", text);
+        else if (end->timed_out || !retry(k))
+                fail(k, AF_ERROR_JOB_DIED, true, "the compile job ", text);
+}
+
+static void job_failed(struct af_build *k) {
+        if (k->job_fault == AF_JOB_FAULT_CHANGED) {
+                k->changed = true;
+                af_flights_kernel_done(k->core, k);
+        } else if (k->job_fault != AF_JOB_FAULT_KILLED || !retry(k)) {
+                k->failed = true;
+                af_flights_kernel_done(k->core, k);
+        }
+}
+
+static void on_end(void *owner, const struct af_worker_end *end) {
+        struct af_build *k = owner;
+
+        k->worker = NULL;
+        af_core_ledger(k->core, AF_LEDGER_COMPILE, NULL, &k->fragment, &k->env->digest, &k->link.key,
+                       af_clock_now_ns() - end->run_us * 1000 - end->queued_us * 1000, end->run_us * 1000,
+                       end->finished ? (int)k->failure.code : AF_ERROR_JOB_DIED, k->symbol);
+        if (!end->finished) {
+                job_lost(k, end);
+        } else if (k->failure.code) {
+                job_failed(k);
+        } else if (!k->binary_told || k->binary_told->size == 0) {
+                fail(k, AF_ERROR_COMPILE, false, "the compiler left no binary", "");
+        } else {
+                k->binary = k->binary_told;
+                k->binary_told = NULL;
+                k->core->stats.n_kernel_compiles++;
+                af_flights_kernel_done(k->core, k);
+        }
+}
+
+static void start(struct af_build *k, bool alone) {
+        af_failure_deinit(&k->failure);
+        k->job_fault = 0;
+        k->worker = af_worker_start(k->core, AF_JOB_COMPILE, k->input, k->priority, alone, k, on_message, on_end);
+        if (!k->worker)
+                fail(k, AF_ERROR_BUSY, true, "out of memory", "");
+}
+
+struct af_build *af_build_get(struct af_core *core, const struct af_digest *key) {
+        struct af_build *k = af_digest_table_get(&core->kernel_table, key);
+
+        if (k)
+                k->refs++;
+        return k;
+}
+
+/* Of a failed or outdated one nobody new gets hold. */
+static void unlist(struct af_build *k) {
+        af_digest_table_del(&k->core->kernel_table, &k->link);
+}
+
+struct af_build *af_build_new(struct af_core *core, const struct af_digest *key, const char *toolchain, const char *symbol,
+                              struct af_blob *source, struct af_environment *env, uint8_t priority, const struct af_digest *fragment) {
+        struct af_job_limits limits = af_core_job_limits(core, AF_JOB_COMPILE);
+        struct af_build *k = calloc(1, sizeof(*k));
+        struct af_buf buf = AF_BUF_INIT;
+
+        if (!k)
+                return NULL;
+        *k = (struct af_build){.link.key = *key, .core = core, .refs = 1, .env = env, .priority = priority, .fragment = *fragment};
+        k->symbol = strdup(symbol);
+        k->toolchain = strdup(toolchain);
+        k->source = af_blob_ref(source);
+        af_jobwire_write_compile(&buf, &limits, env->toolchain->data, env->toolchain->size, symbol, source->data, source->size);
+        k->input = af_blob_take_buf(&buf);
+        af_buf_deinit(&buf);
+        af_digest_table_add(&core->kernel_table, &k->link);
+        if (k->symbol && k->toolchain && k->input)
+                k->worker = af_worker_start(core, AF_JOB_COMPILE, k->input, priority, false, k, on_message, on_end);
+        if (!k->worker) {
+                af_build_unref(k);
+                return NULL;
+        }
+        return k;
+}
+
+/* Compiled, and then nobody was left to publish it with a bundle: kept all the same. */
+static void keep(struct af_build *k) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf buf = AF_BUF_INIT;
+        struct af_store_record records[2];
+
+        af_record_source_write(&buf, k->toolchain, k->symbol, k->source->data, k->source->size);
+        if (af_buf_error(&buf))
+                return;
+        records[0] = (struct af_store_record){AF_TABLE_SOURCES, k->link.key.bytes, sizeof(k->link.key.bytes), buf.data, buf.size};
+        records[1] =
+                (struct af_store_record){AF_TABLE_KERNELS, k->link.key.bytes, sizeof(k->link.key.bytes), k->binary->data, k->binary->size};
+        if (af_store_put(k->core->store, records, 2, NULL, NULL))
+                k->core->stats.n_not_stored++;
+}
+
+void af_build_unref(struct af_build *k) {
+        if (!k)
+                return;
+        if (--k->refs > 0)
+                return;
+        if (k->binary && !k->stored && !k->core->closing)
+                keep(k);
+        af_worker_cancel(k->worker);
+        unlist(k);
+        af_failure_deinit(&k->failure);
+        af_blob_unref(k->source);
+        af_blob_unref(k->binary);
+        af_blob_unref(k->binary_told);
+        af_blob_unref(k->input);
+        free(k->symbol);
+        free(k->toolchain);
+        free(k);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The STATS reply and the ledger's events. Names of the JSON are stable; docs/operations.md lists them. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/core.h"
+
+static void put_string(struct af_buf *buf, const char *s) {
+        af_buf_put_u8(buf, '"');
+        for (; *s; s++) {
+                unsigned char c = (unsigned char)*s;
+
+                if (c == '"' || c == '\\')
+                        af_buf_printf(buf, "\\%c", c);
+                else if (c < 0x20 || c == 0x7f)
+                        af_buf_printf(buf, "\\u%04x", c);
+                else
+                        af_buf_put_u8(buf, c);
+        }
+        af_buf_put_u8(buf, '"');
+}
+
+struct count {
+        const char *name;
+        uint64_t value;
+};
+
+static void put_counts(struct af_buf *buf, const struct count *counts, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                af_buf_printf(buf, "%s\"%s\":%llu", i ? "," : "", counts[i].name, (unsigned long long)counts[i].value);
+}
+
+static const char *const table_names[AF_N_TABLES] = {"fragments", "bundles", "sources", "kernels", "texts", "env"};
+
+static void put_store(struct af_core *core, struct af_buf *buf) {
+        struct af_store_stats st;
+
+        af_store_stats(core->store, &st);
+        af_buf_put_str(buf, "\"store\":{\"records\":{");
+        for (unsigned i = 0; i < AF_N_TABLES; i++)
+                af_buf_printf(buf, "%s\"%s\":%llu", i ? "," : "", table_names[i], (unsigned long long)st.n_records[i]);
+        af_buf_put_str(buf, "},\"bytes\":{");
+        for (unsigned i = 0; i < AF_N_TABLES; i++)
+                af_buf_printf(buf, "%s\"%s\":%llu", i ? "," : "", table_names[i], (unsigned long long)st.bytes[i]);
+        af_buf_printf(buf,
+                      "},\"map_bytes\":%llu,\"used_bytes\":%llu,\"damaged\":%llu,\"evicted\":%llu,\"puts\":%llu,\"put_failed\":%llu,"
+                      "\"not_stored\":%llu,\"read_only\":%s}",
+                      (unsigned long long)st.map_bytes, (unsigned long long)st.used_bytes, (unsigned long long)st.n_damaged,
+                      (unsigned long long)st.n_evicted, (unsigned long long)st.n_puts, (unsigned long long)st.n_put_failed,
+                      (unsigned long long)core->stats.n_not_stored, af_store_read_only(core->store) ? "true" : "false");
+}
+
+static const char *const state_names[] = {[AF_ENVIRONMENT_NEW] = "new",
+                                          [AF_ENVIRONMENT_LOADING] = "loading",
+                                          [AF_ENVIRONMENT_READY] = "ready",
+                                          [AF_ENVIRONMENT_FAILED] = "failed"};
+
+static void put_environments(struct af_core *core, struct af_buf *buf) {
+        bool first = true;
+
+        af_buf_put_str(buf, "\"environments\":[");
+        af_list_each(env, &core->environments, struct af_environment, link) {
+                char hex[AF_DIGEST_HEX_SIZE] = "";
+
+                if (env->state == AF_ENVIRONMENT_READY)
+                        af_digest_hex(&env->digest, hex);
+                af_buf_printf(buf, "%s{\"soc\":", first ? "" : ",");
+                put_string(buf, env->target.soc[0] ? env->target.soc : core->config->default_soc);
+                af_buf_put_str(buf, ",\"toolchain\":");
+                put_string(buf, env->target.toolchain[0] ? env->target.toolchain : core->config->default_toolchain);
+                af_buf_printf(buf, ",\"twin\":%u,\"state\":\"%s\",\"digest\":\"%s\",\"version\":", env->target.twin,
+                              state_names[env->state], hex);
+                put_string(buf, env->version ? env->version : "");
+                af_buf_put_u8(buf, '}');
+                first = false;
+        }
+        af_buf_put_u8(buf, ']');
+}
+
+void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
+        const struct af_core_stats *s = &core->stats;
+        const struct af_workers *w = &core->workers;
+
+        af_buf_printf(buf, "{\"version\":\"%s\",\"pid\":%d,\"uptime_s\":%llu,\"draining\":%s,", AF_VERSION, (int)getpid(),
+                      (unsigned long long)((af_clock_now_ns() - core->start_ns) / 1000000000), core->draining ? "true" : "false");
+        const struct count counts[] = {
+                {"requests", s->n_requests},
+                {"hits", s->n_hits_memory + s->n_hits_store},
+                {"hits_memory", s->n_hits_memory},
+                {"hits_store", s->n_hits_store},
+                {"joined", s->n_joined},
+                {"fragment_compiles", s->n_fragment_compiles},
+                {"kernel_compiles", s->n_kernel_compiles},
+                {"environment_loads", s->n_environment_loads},
+                {"failures", s->n_failures},
+                {"canceled", s->n_canceled},
+                {"deadlines", s->n_deadlines},
+                {"retries", s->n_retries},
+                {"jobs_died", s->n_jobs_died},
+                {"jobs_timed_out", s->n_jobs_timed_out},
+                {"orphans_ended", s->n_orphans},
+                {"connections_total", s->n_connections},
+                {"connections_refused", s->n_refused},
+                {"protocol_errors", s->n_protocol_errors},
+                {"ledger_dropped", af_ledger_dropped(core->ledger)},
+        };
+        put_counts(buf, counts, AF_ARRAY_SIZE(counts));
+        af_buf_printf(buf, ",\"in_flight\":{\"connections\":%u,\"requests\":%u,\"fragments\":%u,\"kernels\":%u}", core->n_conns,
+                      core->n_requests, core->flight_table.n, core->kernel_table.n);
+        af_buf_printf(buf, ",\"jobs\":{\"running\":%u,\"queued\":%u,\"slots\":%llu}", w->n_running, w->n_queued,
+                      (unsigned long long)core->config->jobs);
+        af_buf_printf(buf, ",\"memory\":{\"bundles\":%u,\"bundle_bytes\":%zu,\"receive_bytes\":%zu},", core->bundle_table.n,
+                      core->bundle_bytes, core->rx_bytes);
+        put_store(core, buf);
+        af_buf_put_u8(buf, ',');
+        put_environments(core, buf);
+        af_buf_put_u8(buf, '}');
+}
+
+void af_core_ledger(struct af_core *core, enum af_ledger_kind kind, const struct af_request *req, const struct af_digest *fragment,
+                    const struct af_digest *environment, const struct af_digest *kernel, uint64_t begin_ns, uint64_t run_ns, int code,
+                    const char *text) {
+        struct af_ledger_event e = {.kind = kind, .wall_s = af_clock_wall_s(), .run_us = run_ns / 1000, .code = code};
+        uint64_t total = af_clock_now_ns() - begin_ns;
+
+        if (!core->ledger)
+                return;
+        e.queued_us = total > run_ns ? (total - run_ns) / 1000 : 0;
+        if (fragment)
+                e.fragment = *fragment;
+        if (environment)
+                e.environment = *environment;
+        if (kernel)
+                e.kernel = *kernel;
+        if (req) {
+                e.peer_uid = req->conn->peer.uid;
+                e.peer_pid = (uint32_t)req->conn->peer.pid;
+        }
+        snprintf(e.text, sizeof(e.text), "%s", text ? text : "");
+        af_ledger_add(core->ledger, &e);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "daemon/core.h"
+
+#define EOF_WAIT_NS 2000000000ull /* for the pipe's end after the process is gone */
+
+struct af_worker {
+        struct af_list link;
+        struct af_core *core;
+        enum af_job_kind kind;
+        struct af_blob *input;
+        uint8_t priority;
+        bool alone, started, canceled, exited, eof, broken, finalized, timed_out, got_message;
+        void *owner;
+        af_worker_message_fn on_message;
+        af_worker_end_fn on_end;
+        uv_process_t process;
+        uv_pipe_t out;
+        unsigned n_handles; /* open ones; freed at 0 */
+        int lifeline;
+        pid_t pid;
+        uint64_t queued_ns, started_ns, deadline_ns, exited_ns, oom_before;
+        int64_t status;
+        int signal;
+        struct af_buf rx;
+};
+
+static const char *const kind_names[] = {[AF_JOB_ENV] = "env", [AF_JOB_PLAN] = "plan", [AF_JOB_COMPILE] = "compile"};
+
+void af_workers_init(struct af_workers *w) {
+        *w = (struct af_workers){0};
+        af_list_init(&w->queued);
+        af_list_init(&w->running);
+}
+
+static void worker_free(struct af_worker *w) {
+        af_blob_unref(w->input);
+        af_buf_deinit(&w->rx);
+        if (w->lifeline >= 0)
+                close(w->lifeline);
+        free(w);
+}
+
+/* A number behind a name in a file of /proc; 0 where absent. */
+static uint64_t proc_number(const char *path, const char *name) {
+        char text[16384];
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+        const char *p;
+
+        if (fd >= 0)
+                close(fd);
+        if (n <= 0)
+                return 0;
+        text[n] = 0;
+        p = strstr(text, name);
+        return p ? strtoull(p + strlen(name), NULL, 10) : 0;
+}
+
+static bool memory_low(const struct af_core *core) {
+        return proc_number("/proc/meminfo", "MemAvailable:") / 1024 < core->config->min_free_mib;
+}
+
+static uint64_t oom_kills(void) {
+        return proc_number("/proc/vmstat", "\noom_kill ");
+}
+
+/* ---- the end ---- */
+
+static void on_closed(uv_handle_t *handle) {
+        struct af_worker *w = handle->data;
+
+        if (--w->n_handles == 0)
+                worker_free(w);
+}
+
+static void finalize(struct af_worker *w) {
+        struct af_workers *all = &w->core->workers;
+        struct af_worker_end end = {
+                .finished = w->exited && w->status == 0 && !w->signal && !w->broken && w->rx.size == 0 && w->got_message,
+                .timed_out = w->timed_out,
+                .signal = w->signal,
+                .exit_code = (int)w->status,
+                .queued_us = (w->started_ns - w->queued_ns) / 1000,
+                .run_us = (af_clock_now_ns() - w->started_ns) / 1000,
+        };
+
+        if (w->finalized)
+                return;
+        w->finalized = true;
+        af_list_del(&w->link);
+        all->n_running--;
+        if (w->alone)
+                all->alone = false;
+        af_orphan_forget(w->core->state_dir, w->pid);
+        if (!w->canceled) {
+                end.out_of_memory = w->signal == SIGKILL && !w->timed_out && oom_kills() > w->oom_before;
+                w->core->stats.n_jobs_died += !end.finished && !w->timed_out;
+                w->core->stats.n_jobs_timed_out += w->timed_out;
+                w->canceled = true;
+                w->on_end(w->owner, &end);
+        }
+        if (!uv_is_closing((uv_handle_t *)&w->out))
+                uv_close((uv_handle_t *)&w->out, on_closed);
+        af_core_kick(w->core);
+        af_core_check_drained(w->core);
+}
+
+static void worker_kill(struct af_worker *w) {
+        if (w->exited)
+                return;
+        kill(-w->pid, SIGKILL);
+        af_session_kill(w->pid, 0);
+}
+
+static void on_process_exit(uv_process_t *process, int64_t status, int sig) {
+        struct af_worker *w = process->data;
+
+        w->exited = true;
+        w->exited_ns = af_clock_now_ns();
+        w->status = status;
+        w->signal = sig;
+        /* If the job dies its group ends; one that ended well leaves nothing. */
+        kill(-w->pid, SIGKILL);
+        if (status || sig)
+                af_session_kill(w->pid, 0);
+        uv_close((uv_handle_t *)process, on_closed);
+        if (w->eof)
+                finalize(w);
+}
+
+/* ---- messages ---- */
+
+static uint32_t get_u32(const uint8_t *p) {
+        return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static void take_messages(struct af_worker *w) {
+        size_t at = 0;
+
+        while (!w->broken && w->rx.size - at >= 8) {
+                uint32_t type = get_u32(w->rx.data + at), n = get_u32(w->rx.data + at + 4);
+
+                if (n > AF_JOBWIRE_MAX_MESSAGE) {
+                        w->broken = true;
+                        worker_kill(w);
+                        break;
+                }
+                if (w->rx.size - at - 8 < n)
+                        break;
+                w->got_message = true;
+                if (!w->canceled)
+                        w->on_message(w->owner, type, w->rx.data + at + 8, n);
+                at += 8 + (size_t)n;
+        }
+        if (at) {
+                memmove(w->rx.data, w->rx.data + at, w->rx.size - at);
+                w->rx.size -= at;
+        }
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
+        struct af_worker *w = handle->data;
+        uint8_t *p = af_buf_reserve(&w->rx, 65536);
+
+        *buf = uv_buf_init((char *)p, p ? 65536 : 0);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
+        struct af_worker *w = stream->data;
+
+        if (n > 0) {
+                w->rx.size += (size_t)n;
+                take_messages(w);
+                return;
+        }
+        if (n == 0)
+                return;
+        if (n != UV_EOF) {
+                w->broken = true;
+                worker_kill(w);
+        }
+        uv_read_stop(stream);
+        w->eof = true;
+        if (w->exited)
+                finalize(w);
+}
+
+/* ---- the start ---- */
+
+static int spawn(struct af_worker *w, int input_fd, int lifeline_fd) {
+        struct af_core *core = w->core;
+        uv_stdio_container_t stdio[4] = {
+                {.flags = UV_INHERIT_FD, .data.fd = input_fd},
+                {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&w->out},
+                {.flags = UV_INHERIT_FD, .data.fd = 2},
+                {.flags = UV_INHERIT_FD, .data.fd = lifeline_fd},
+        };
+        char tmp[4200], data[4200], *env[8], *args[] = {core->job_path, (char *)kind_names[w->kind], NULL};
+        uv_process_options_t o = {.exit_cb = on_process_exit,
+                                  .file = core->job_path,
+                                  .args = args,
+                                  .env = env,
+                                  .cwd = "/",
+                                  .flags = UV_PROCESS_DETACHED,
+                                  .stdio_count = 4,
+                                  .stdio = stdio};
+        unsigned n = 0;
+
+        snprintf(tmp, sizeof(tmp), "TMPDIR=%s", core->tmp_dir);
+        env[n++] = (char *)"PATH=/usr/local/bin:/usr/bin:/bin";
+        env[n++] = (char *)"LC_ALL=C.UTF-8";
+        env[n++] = tmp;
+        if (core->config->data_dir) {
+                snprintf(data, sizeof(data), "AUTOFUSE_DATA_DIR=%s", core->config->data_dir);
+                env[n++] = data;
+        }
+        env[n] = NULL;
+        return uv_spawn(core->loop, &w->process, &o);
+}
+
+static int start_process(struct af_worker *w) {
+        int r, input = -1, ends[2] = {-1, -1};
+
+        uv_pipe_init(w->core->loop, &w->out, 0);
+        w->out.data = w->process.data = w;
+        w->n_handles = 1;
+        input = af_io_memfd("autofused-job", w->input->data, w->input->size, true);
+        r = input;
+        if (r >= 0)
+                r = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
+        if (r == 0) {
+                w->n_handles++;
+                r = spawn(w, input, ends[0]);
+        }
+        if (r == 0) {
+                w->lifeline = ends[1];
+                ends[1] = -1;
+        }
+        if (input >= 0)
+                close(input);
+        for (int i = 0; i < 2; i++)
+                if (ends[i] >= 0)
+                        close(ends[i]);
+        return r;
+}
+
+static void start(struct af_worker *w) {
+        struct af_workers *all = &w->core->workers;
+        int r;
+
+        af_list_del(&w->link);
+        all->n_queued--;
+        w->started = true;
+        w->started_ns = af_clock_now_ns();
+        w->oom_before = oom_kills();
+        w->deadline_ns = w->started_ns +
+                         (w->kind == AF_JOB_COMPILE ? w->core->config->compile_timeout_s : w->core->config->plan_timeout_s) * 1000000000ull;
+        r = start_process(w);
+        if (r < 0) {
+                struct af_worker_end end = {.start_error = r, .queued_us = (w->started_ns - w->queued_ns) / 1000};
+
+                af_log(AF_LOG_ERROR, "cannot start %s: %s", w->core->job_path, strerror(-r));
+                w->canceled = true;
+                w->on_end(w->owner, &end);
+                if (w->n_handles == 2)
+                        uv_close((uv_handle_t *)&w->process, on_closed);
+                uv_close((uv_handle_t *)&w->out, on_closed);
+                return;
+        }
+        w->pid = w->process.pid;
+        af_orphan_record(w->core->state_dir, w->pid);
+        af_blob_clear(&w->input);
+        af_list_append(&all->running, &w->link);
+        all->n_running++;
+        all->alone = w->alone;
+        uv_read_start((uv_stream_t *)&w->out, on_alloc, on_read);
+}
+
+/* Kernels before plans: they finish fragments. Then the one whose waiter is most urgent, then the oldest. */
+static struct af_worker *pick(struct af_workers *all) {
+        struct af_worker *best = NULL;
+
+        af_list_each(w, &all->queued, struct af_worker, link) {
+                if (!best || w->priority < best->priority ||
+                    (w->priority == best->priority && w->kind == AF_JOB_COMPILE && best->kind != AF_JOB_COMPILE))
+                        best = w;
+        }
+        return best;
+}
+
+static void schedule(struct af_core *core) {
+        struct af_workers *all = &core->workers;
+        uint32_t slots = (uint32_t)core->config->jobs;
+
+        while (!af_list_empty(&all->queued)) {
+                struct af_worker *w = pick(all);
+
+                if (all->n_running >= slots || all->alone || (w->alone && all->n_running > 0))
+                        break;
+                if (all->n_running > 0 && memory_low(core))
+                        break;
+                start(w);
+        }
+}
+
+struct af_worker *af_worker_start(struct af_core *core, enum af_job_kind kind, struct af_blob *input, uint8_t priority, bool alone,
+                                  void *owner, af_worker_message_fn on_message, af_worker_end_fn on_end) {
+        struct af_worker *w = calloc(1, sizeof(*w));
+
+        if (!w)
+                return NULL;
+        *w = (struct af_worker){.core = core,
+                                .kind = kind,
+                                .input = af_blob_ref(input),
+                                .priority = priority,
+                                .alone = alone,
+                                .owner = owner,
+                                .on_message = on_message,
+                                .on_end = on_end,
+                                .lifeline = -1,
+                                .queued_ns = af_clock_now_ns()};
+        af_list_append(&core->workers.queued, &w->link);
+        core->workers.n_queued++;
+        af_core_kick(core);
+        return w;
+}
+
+void af_worker_cancel(struct af_worker *w) {
+        if (!w || w->canceled)
+                return;
+        w->canceled = true;
+        w->owner = NULL;
+        if (w->started) {
+                worker_kill(w);
+                return;
+        }
+        af_list_del(&w->link);
+        w->core->workers.n_queued--;
+        worker_free(w);
+}
+
+void af_worker_raise(struct af_worker *w, uint8_t priority) {
+        if (w && priority < w->priority)
+                w->priority = priority;
+}
+
+void af_worker_set_owner(struct af_worker *w, void *owner) {
+        w->owner = owner;
+}
+
+const char *af_worker_end_text(const struct af_worker_end *end, char buf[160]) {
+        if (end->start_error)
+                snprintf(buf, 160, "could not be started: %s", strerror(-end->start_error));
+        else if (end->timed_out)
+                snprintf(buf, 160, "was ended after %llu s", (unsigned long long)(end->run_us / 1000000));
+        else if (end->out_of_memory)
+                snprintf(buf, 160, "was ended by the system for want of memory");
+        else if (end->signal)
+                snprintf(buf, 160, "was ended by signal %d (%s)", end->signal, strsignal(end->signal));
+        else
+                snprintf(buf, 160, "ended with exit status %d and no answer", end->exit_code);
+        return buf;
+}
+
+bool af_worker_running(const struct af_worker *w) {
+        return w && w->started;
+}
+
+bool af_workers_tick(struct af_core *core, uint64_t now_ns) {
+        struct af_workers *all = &core->workers;
+
+        af_list_each(w, &all->running, struct af_worker, link) {
+                if (!w->exited && !w->timed_out && now_ns >= w->deadline_ns) {
+                        w->timed_out = true;
+                        worker_kill(w);
+                }
+                if (w->exited && !w->eof && now_ns - w->exited_ns > EOF_WAIT_NS) {
+                        w->broken = true;
+                        finalize(w);
+                }
+        }
+        schedule(core);
+        return all->n_running > 0 || all->n_queued > 0;
+}
+
+void af_workers_close(struct af_core *core) {
+        af_list_each(w, &core->workers.queued, struct af_worker, link) af_worker_cancel(w);
+        af_list_each(r, &core->workers.running, struct af_worker, link) af_worker_cancel(r);
+}

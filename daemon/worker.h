@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs of the core: a bounded number of autofused-job processes at once. A worker is queued, then runs, then ends; its owner hears of each
+ * message and once of the end, unless it canceled.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "daemon/blob.h"
+#include "daemon/jobwire.h"
+#include "daemon/list.h"
+
+struct af_core;
+struct af_worker;
+
+/* p is borrowed and aligned to 1. */
+typedef void (*af_worker_message_fn)(void *owner, uint32_t type, const void *p, size_t n);
+/* How a job ended. */
+struct af_worker_end {
+        bool finished; /* exit status 0, and its last message arrived whole */
+        bool timed_out;
+        bool out_of_memory; /* the kernel's OOM killer was at work meanwhile */
+        int signal;         /* nonzero: killed by it */
+        int exit_code;
+        int start_error; /* nonzero: -errno, it never ran */
+        uint64_t queued_us, run_us;
+};
+typedef void (*af_worker_end_fn)(void *owner, const struct af_worker_end *end);
+
+struct af_workers {
+        struct af_list queued, running;
+        uint32_t n_queued, n_running, n_ending; /* ending: canceled or dead, process or pipe not closed yet */
+        bool alone;                             /* the one that runs tolerates no other */
+};
+
+void af_workers_init(struct af_workers *w);
+/*
+ * Queues a job; input gets a reference. alone: it runs while no other does. NULL: no memory. on_message and on_end are called from the
+ * loop, never from here.
+ */
+struct af_worker *af_worker_start(struct af_core *core, enum af_job_kind kind, struct af_blob *input, uint8_t priority, bool alone,
+                                  void *owner, af_worker_message_fn on_message, af_worker_end_fn on_end) AF_WARN_UNUSED;
+/* The owner hears nothing more; a running process and its group are killed. worker may be NULL. */
+void af_worker_cancel(struct af_worker *worker);
+void af_worker_set_owner(struct af_worker *worker, void *owner);
+/* What became of a job that did not finish, for people: static or in buf. */
+const char *af_worker_end_text(const struct af_worker_end *end, char buf[160]);
+/* A waiter with a lower number came. worker may be NULL. */
+void af_worker_raise(struct af_worker *worker, uint8_t priority);
+bool af_worker_running(const struct af_worker *worker);
+/* Starts what may start; ends what is over its deadline. True while anything is queued or runs. */
+bool af_workers_tick(struct af_core *core, uint64_t now_ns);
+/* Cancels all. */
+void af_workers_close(struct af_core *core);
+
+/* orphans.c: records of running jobs in STATE/jobs, so that a new core ends what an old one left. */
+void af_orphan_record(const char *state_dir, pid_t pid);
+void af_orphan_forget(const char *state_dir, pid_t pid);
+/* Ends every recorded job that still runs. Returns how many processes were killed. */
+unsigned af_orphans_end(const char *state_dir);
+/* Kills every process of a session (a job's descendants, whatever groups they made) except self. Returns how many. */
+unsigned af_session_kill(pid_t session, pid_t self);
