@@ -51,8 +51,8 @@ struct af_bundle_section_entry {
 };
 
 /*
- * EXPRS: size expressions of dynamic bundles, operands before users (proto/expr.h's kinds). SYMBOLS: their symbols' ranges, canonical
- * order. BLOB: count is its bytes. Sections 12.. are all zero.
+ * EXPRS: size expressions of dynamic bundles, operands before users (proto/expr.h's kinds): evaluated in order of ids, each once. SYMBOLS:
+ * their symbols' ranges, canonical order. BLOB: count is its bytes. Sections 12.. are all zero.
  */
 struct af_bundle_expr {
         uint32_t kind; /* enum af_expr_kind */
@@ -174,7 +174,7 @@ struct af_bundle {
 enum { AF_BUNDLE_E_DAMAGED = 1, AF_BUNDLE_E_VERSION = 2 };
 /*
  * Checks size, digest, every table bound and id, strings' zero bytes, that each view and each argument's range lies inside its buffer
- * (where its size is static), and that no kernel writes where it may not. data must stay and be 8-aligned. 0 or AF_BUNDLE_E_*; *ret_why
+ * (where its size is static), and that nothing writes where it may not. data must stay and be 8-aligned. 0 or AF_BUNDLE_E_*; *ret_why
  * (may be NULL) gets static text.
  */
 int af_bundle_open(const void *data, size_t n, struct af_bundle *ret_bundle, const char **ret_why) AF_WARN_UNUSED;

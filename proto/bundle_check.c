@@ -212,10 +212,12 @@ static const char *check_kernels(const struct af_bundle *b) {
         return NULL;
 }
 
-/* Whether some output says that it updates this input in place. */
-static bool may_write_input(const struct af_bundle *b, uint32_t slot) {
+/* A constant is never written; an input only where some output says that it updates it in place. */
+static bool may_write(const struct af_bundle *b, const struct af_bundle_buffer *buffer) {
+        if (buffer->kind != AF_BUFFER_INPUT)
+                return buffer->kind != AF_BUFFER_CONST;
         for (uint32_t i = 0; i < count(b, AF_SECTION_OUTPUTS); i++)
-                if (((const struct af_bundle_output *)af_bundle_at(b, AF_SECTION_OUTPUTS, i))->alias_of == slot)
+                if (((const struct af_bundle_output *)af_bundle_at(b, AF_SECTION_OUTPUTS, i))->alias_of == buffer->slot)
                         return true;
         return false;
 }
@@ -232,9 +234,19 @@ static const char *check_args(const struct af_bundle *b) {
                                 "argument: range beyond its buffer");
                 if (!(a->access & AF_ACCESS_WRITE))
                         continue;
-                REQUIRE(buffer->kind != AF_BUFFER_CONST, "argument: writes a constant");
-                REQUIRE(buffer->kind != AF_BUFFER_INPUT || may_write_input(b, buffer->slot),
-                        "argument: writes an input that no output updates");
+                REQUIRE(may_write(b, buffer), "argument: writes a constant, or an input that no output updates");
+        }
+        return NULL;
+}
+
+static const char *check_framework_step(const struct af_bundle *b, const struct af_bundle_step *s) {
+        REQUIRE(s->op < AF_N_OPS, "step: op");
+        REQUIRE((uint64_t)s->first_value + s->n_inputs + s->n_outputs <= count(b, AF_SECTION_FALLBACK_VALUES), "step: values out of range");
+        for (uint32_t i = 0; i < s->n_outputs; i++) {
+                const uint32_t *id = af_bundle_at(b, AF_SECTION_FALLBACK_VALUES, s->first_value + s->n_inputs + i);
+                const struct af_bundle_tensor *t = af_bundle_at(b, AF_SECTION_TENSORS, *id);
+                REQUIRE(may_write(b, af_bundle_at(b, AF_SECTION_BUFFERS, t->buffer)),
+                        "step: the framework writes a constant, or an input that no output updates");
         }
         return NULL;
 }
@@ -242,12 +254,8 @@ static const char *check_args(const struct af_bundle *b) {
 static const char *check_step(const struct af_bundle *b, const struct af_bundle_step *s) {
         REQUIRE(s->kind <= AF_STEP_FRAMEWORK && s->zero == 0, "step: kind");
         REQUIRE(str_ok(b, s->reason), "step: reason");
-        if (s->kind == AF_STEP_FRAMEWORK) {
-                REQUIRE(s->op < AF_N_OPS, "step: op");
-                REQUIRE((uint64_t)s->first_value + s->n_inputs + s->n_outputs <= count(b, AF_SECTION_FALLBACK_VALUES),
-                        "step: values out of range");
-                return NULL;
-        }
+        if (s->kind == AF_STEP_FRAMEWORK)
+                return check_framework_step(b, s);
         const struct af_bundle_kernel *k = af_bundle_at(b, AF_SECTION_KERNELS, s->kernel);
         REQUIRE(k, "step: kernel out of range");
         REQUIRE((uint64_t)s->first_arg + s->n_args <= count(b, AF_SECTION_ARGS), "step: arguments out of range");

@@ -242,7 +242,8 @@ Test(bundle, refuses_bad_steps) {
         DAMAGE(AF_SECTION_ARGS, 0, af_bundle_arg, buffer, 5, "argument: buffer out of range");
         DAMAGE(AF_SECTION_ARGS, 0, af_bundle_arg, access, 0, "argument: access");
         DAMAGE(AF_SECTION_ARGS, 0, af_bundle_arg, access, 4, "argument: access");
-        DAMAGE(AF_SECTION_ARGS, 0, af_bundle_arg, access, AF_ACCESS_WRITE, "argument: writes an input that no output updates");
+        DAMAGE(AF_SECTION_ARGS, 0, af_bundle_arg, access, AF_ACCESS_WRITE,
+               "argument: writes a constant, or an input that no output updates");
         DAMAGE(AF_SECTION_ARGS, 0, af_bundle_arg, range_begin, 49, "argument: range");
         DAMAGE(AF_SECTION_ARGS, 0, af_bundle_arg, range_end, 49, "argument: range beyond its buffer");
         DAMAGE(AF_SECTION_ARGS, 1, af_bundle_arg, byte_offset, 17, "argument: range beyond its buffer");
@@ -263,6 +264,10 @@ Test(bundle, refuses_bad_steps) {
         *(uint32_t *)element(&s, AF_SECTION_FALLBACK_VALUES, 2) = 4;
         cr_assert_eq(open_sample(&s, &why), AF_BUNDLE_E_DAMAGED);
         cr_assert_str_eq(why, "framework step: tensor out of range");
+        s = sample_make();
+        *(uint32_t *)element(&s, AF_SECTION_FALLBACK_VALUES, 2) = 2;
+        cr_assert_eq(open_sample(&s, &why), AF_BUNDLE_E_DAMAGED);
+        cr_assert_str_eq(why, "step: the framework writes a constant, or an input that no output updates");
 }
 
 Test(bundle, writes_into_constants_are_refused_and_in_place_updates_are_not) {
@@ -272,7 +277,7 @@ Test(bundle, writes_into_constants_are_refused_and_in_place_updates_are_not) {
 
         *a = (struct af_bundle_arg){.buffer = 3, .access = AF_ACCESS_WRITE, .range_end = 16};
         cr_assert_eq(open_sample(&s, &why), AF_BUNDLE_E_DAMAGED);
-        cr_assert_str_eq(why, "argument: writes a constant");
+        cr_assert_str_eq(why, "argument: writes a constant, or an input that no output updates");
         s = sample_make();
         ((struct af_bundle_arg *)element(&s, AF_SECTION_ARGS, 0))->access = AF_ACCESS_READ | AF_ACCESS_WRITE;
         ((struct af_bundle_output *)element(&s, AF_SECTION_OUTPUTS, 0))->alias_of = 0;
