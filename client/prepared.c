@@ -9,42 +9,6 @@
 #include "compiler/graph/graph.h"
 #include "compiler/graph/key.h"
 
-/* A graph's nodes are in topological order, the sender's in any: the graph borrows the sender's name, so the pointer identifies the node.
- */
-struct name_index {
-        const char *name;
-        uint32_t index;
-};
-
-static int name_compare(const void *a, const void *b) {
-        uintptr_t x = (uintptr_t)((const struct name_index *)a)->name, y = (uintptr_t)((const struct name_index *)b)->name;
-        return x < y ? -1 : x > y;
-}
-
-/* Per node of g: index of the sender's node. */
-static int sender_order(const struct af_fragment *f, const struct af_graph *g, uint32_t *ret_order) {
-        uint32_t i = 0;
-        while (i < g->n_nodes && i < f->n_nodes && g->nodes[i].name == f->nodes[i].name) {
-                ret_order[i] = i;
-                i++;
-        }
-        if (i == g->n_nodes)
-                return 0;
-        struct name_index *index = malloc(((size_t)f->n_nodes + 1) * sizeof(*index));
-        if (!index)
-                return -ENOMEM;
-        for (uint32_t j = 0; j < f->n_nodes; j++)
-                index[j] = (struct name_index){.name = f->nodes[j].name, .index = j};
-        qsort(index, f->n_nodes, sizeof(*index), name_compare);
-        for (i = 0; i < g->n_nodes; i++) {
-                struct name_index key = {.name = g->nodes[i].name};
-                const struct name_index *found = bsearch(&key, index, f->n_nodes, sizeof(*index), name_compare);
-                ret_order[i] = found ? found->index : AF_NONE;
-        }
-        free(index);
-        return 0;
-}
-
 static int copy_names(struct af_prepared *p, const struct af_fragment *f) {
         p->n_inputs = f->n_inputs;
         p->n_outputs = f->n_outputs;
@@ -70,8 +34,8 @@ static int copy_names(struct af_prepared *p, const struct af_fragment *f) {
         return 0;
 }
 
-/* to[from[i]] = value_of(i) for the smallest i; n_to is one more than the largest. */
-static int invert(struct af_arena *arena, const uint32_t *from, const uint32_t *value_of, uint32_t n, uint32_t **ret_to, uint32_t *ret_n) {
+/* to[from[i]] = the smallest such i; n_to is one more than the largest from[i]. */
+static int invert(struct af_arena *arena, const uint32_t *from, uint32_t n, uint32_t **ret_to, uint32_t *ret_n) {
         uint32_t n_to = 0;
         for (uint32_t i = 0; i < n; i++)
                 if (from[i] != AF_NONE)
@@ -83,26 +47,20 @@ static int invert(struct af_arena *arena, const uint32_t *from, const uint32_t *
                 to[i] = AF_NONE;
         for (uint32_t i = 0; i < n; i++)
                 if (from[i] != AF_NONE && to[from[i]] == AF_NONE)
-                        to[from[i]] = value_of ? value_of[i] : i;
+                        to[from[i]] = i;
         *ret_to = to;
         *ret_n = n_to;
         return 0;
 }
 
-static int map_slots(struct af_prepared *p, const struct af_fragment *f, const struct af_graph *g, const struct af_slot_map *map) {
+static int map_slots(struct af_prepared *p, const struct af_fragment *f, const struct af_slot_map *map) {
         p->input_slots = af_arena_calloc(&p->arena, f->n_inputs, sizeof(*p->input_slots));
-        uint32_t *order = malloc(((size_t)g->n_nodes + 1) * sizeof(*order));
-        int r = p->input_slots && order ? 0 : -ENOMEM;
-        for (uint32_t i = 0; r == 0 && i < f->n_inputs; i++)
+        if (!p->input_slots)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < f->n_inputs; i++)
                 p->input_slots[i] = i < map->n_inputs ? map->inputs[i] : AF_NONE;
-        if (r == 0)
-                r = sender_order(f, g, order);
-        if (r == 0)
-                r = invert(&p->arena, p->input_slots, NULL, f->n_inputs, &p->slot_inputs, &p->n_slots);
-        if (r == 0)
-                r = invert(&p->arena, map->nodes, order, AF_MIN(map->n_nodes, g->n_nodes), &p->canon_nodes, &p->n_canon_nodes);
-        free(order);
-        return r;
+        int r = invert(&p->arena, p->input_slots, f->n_inputs, &p->slot_inputs, &p->n_slots);
+        return r ? r : invert(&p->arena, map->nodes, AF_MIN(map->n_nodes, f->n_nodes), &p->canon_nodes, &p->n_canon_nodes);
 }
 
 static int prepare(struct af_prepared *p, const struct af_fragment *f, struct af_arena *scratch, struct af_diags *diags) {
@@ -116,7 +74,7 @@ static int prepare(struct af_prepared *p, const struct af_fragment *f, struct af
         if (r == 0)
                 r = copy_names(p, f);
         if (r == 0)
-                r = map_slots(p, f, &g, &map);
+                r = map_slots(p, f, &map);
         if (r == 0 && !(p->canon = af_buf_take(&canon, &p->n_canon)))
                 r = -ENOMEM;
         if (r == 0) {

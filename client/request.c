@@ -236,7 +236,7 @@ static enum autofuse_status request_complete(struct autofuse_request *req, int t
 
 /* `Fallback <origin> $reason: <why>`, once per fragment. */
 static void announce(struct autofuse_context *ctx, struct autofuse_bundle *bundle) {
-        if (!ctx->log || atomic_exchange(&bundle->prepared->announced, true))
+        if (!ctx->log || bundle->hit == AUTOFUSE_HIT_MEMO || atomic_exchange(&bundle->prepared->announced, true))
                 return;
         struct autofuse_step_info step;
         for (uint32_t i = 0; autofuse_bundle_step(bundle, i, &step); i++)

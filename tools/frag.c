@@ -22,13 +22,10 @@ int af_frag_resolve(struct af_frag *frag, struct af_diags *diags) {
         uint32_t *node_of = af_arena_calloc(&frag->arena, frag->f.n_nodes, sizeof(*node_of));
         if (!node_of)
                 return -ENOMEM;
-        /* The graph borrows the fragment's names; where the file is in order already, the indices agree. */
-        for (uint32_t i = 0; i < frag->f.n_nodes; i++) {
-                uint32_t j = i < frag->g.n_nodes && frag->g.nodes[i].name == frag->f.nodes[i].name ? i : 0;
-                while (j < frag->g.n_nodes && frag->g.nodes[j].name != frag->f.nodes[i].name)
-                        j++;
-                node_of[i] = j < frag->g.n_nodes ? j : AF_NONE;
-        }
+        for (uint32_t i = 0; i < frag->f.n_nodes; i++)
+                node_of[i] = AF_NONE;
+        for (uint32_t i = 0; i < frag->g.n_nodes; i++)
+                node_of[frag->g.nodes[i].source] = i;
         frag->node_of = node_of;
         return 0;
 }
