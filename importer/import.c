@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk over a model: values by name, inputs and initializers, nodes by handler, outputs. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "importer/import.h"
+
+void im_refuse(struct import *im, const char *fmt, ...) {
+        char text[512];
+        va_list ap;
+        if (im->error)
+                return;
+        va_start(ap, fmt);
+        vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        const char *where = im->node && im->node->n_output && im->node->output[0] ? im->node->output[0] : "model";
+        af_diag_error(im->diags, where, "%s", text);
+        im->error = AF_ONNX_E_REFUSED;
+}
+
+static uint32_t hash(const char *s) {
+        uint32_t h = 2166136261u;
+        for (; *s; s++)
+                h = (h ^ (uint8_t)*s) * 16777619u;
+        return h;
+}
+
+struct val *im_lookup(struct import *im, const char *name) {
+        for (uint32_t i = hash(name) & (im->table_size - 1);; i = (i + 1) & (im->table_size - 1)) {
+                if (!im->table[i].name)
+                        return NULL;
+                if (strcmp(im->table[i].name, name) == 0)
+                        return im->table[i].v;
+        }
+}
+
+static void bind_value(struct import *im, const char *name, struct val *v) {
+        uint32_t i = hash(name) & (im->table_size - 1);
+        while (im->table[i].name && strcmp(im->table[i].name, name) != 0)
+                i = (i + 1) & (im->table_size - 1);
+        im->table[i].name = name;
+        im->table[i].v = v;
+}
+
+static int make_table(struct import *im) {
+        const Onnxm__Graph *g = im->m->proto->graph;
+        size_t n = g->n_input + g->n_initializer;
+        for (size_t i = 0; i < g->n_node; i++)
+                n += g->node[i]->n_output;
+        if (n > AF_LIMIT_VALUES) {
+                af_diag_error(im->diags, "model", "%zu values, at most %u", n, AF_LIMIT_VALUES);
+                return AF_ONNX_E_INVALID;
+        }
+        for (im->table_size = 16; im->table_size < 2 * n + 2;)
+                im->table_size *= 2;
+        im->table = af_arena_calloc(im->arena, im->table_size, sizeof(*im->table));
+        return im->table ? 0 : -ENOMEM;
+}
+
+static void bind_initializers(struct import *im) {
+        const Onnxm__Graph *g = im->m->proto->graph;
+        for (size_t i = 0; i < g->n_initializer && !im->error; i++) {
+                struct af_onnx_tensor t;
+                int r = im_tensor(im->arena, g->initializer[i], &t, im->diags);
+                if (r) {
+                        im->error = r;
+                        return;
+                }
+                struct val *v = im_known(im, t.dtype, t.rank, t.dims, t.bytes);
+                if (v)
+                        bind_value(im, g->initializer[i]->name ? g->initializer[i]->name : "", v);
+        }
+}
+
+/* Shape and dtype of model input i: the feed's, checked against what the model states. */
+static void bind_input(struct import *im, uint32_t i) {
+        const Onnxm__ValueInfo *info = im->m->inputs[i];
+        const Onnxm__TensorType *type = info->type ? info->type->tensor_type : NULL;
+        const struct af_onnx_tensor *feed = im->feeds && i < im->n_feeds ? &im->feeds[i] : NULL;
+        struct val *v = af_arena_alloc(im->arena, sizeof(*v));
+        if (!v) {
+                im->error = -ENOMEM;
+                return;
+        }
+        *v = (struct val){.input = (int32_t)i};
+        if (feed) {
+                bool bits = feed->elem_type == IM_ELEM_UINT16 && type && type->elem_type == IM_ELEM_BFLOAT16;
+                v->dtype = bits ? AF_DTYPE_BFLOAT16 : feed->dtype;
+                v->rank = feed->rank;
+                memcpy(v->dims, feed->dims, sizeof(v->dims));
+        } else if (type) {
+                v->dtype = im_dtype(type->elem_type);
+                v->rank = type->shape ? (uint32_t)type->shape->n_dim : 0;
+                for (uint32_t a = 0; a < AF_MIN(v->rank, AF_LIMIT_RANK); a++)
+                        v->dims[a] = type->shape->dim[a]->has_dim_value ? type->shape->dim[a]->dim_value : -1;
+        }
+        bool known = type && (feed || type->shape) && v->rank <= AF_LIMIT_RANK;
+        for (uint32_t a = 0; known && a < v->rank; a++)
+                known = v->dims[a] >= 0;
+        if (!type)
+                im_refuse(im, "dtype of input '%s': not a tensor", info->name);
+        else if (!known)
+                im_refuse(im, "shape of input '%s' is not known: give its data", info->name);
+        else if (feed && im_dtype(type->elem_type) != v->dtype)
+                im_refuse(im, "dtype %s of the data for input '%s', the model says %s", im_elem_name(feed->elem_type), info->name,
+                          im_elem_name(type->elem_type));
+        if (!im->error)
+                bind_value(im, info->name, v);
+}
+
+static const struct handler *find_handler(const char *op) {
+        static const struct handler *const tables[] = {im_ops_simple, im_ops_composite, im_ops_norm, im_ops_shape};
+        for (size_t t = 0; t < AF_ARRAY_SIZE(tables); t++)
+                for (const struct handler *h = tables[t]; h->name; h++)
+                        if (strcmp(h->name, op) == 0)
+                                return h;
+        return NULL;
+}
+
+static bool gather_operands(struct import *im) {
+        const Onnxm__Node *n = im->node;
+        if (n->n_input > ONNX_MAX_IO || n->n_output > ONNX_MAX_IO) {
+                im_refuse(im, "op %s with more than %u operands", n->op_type, ONNX_MAX_IO);
+                return false;
+        }
+        im->n_in = (uint32_t)n->n_input;
+        memset(im->out, 0, sizeof(im->out));
+        for (uint32_t i = 0; i < im->n_in; i++) {
+                im->in[i] = NULL;
+                if (!n->input[i][0])
+                        continue; /* an optional operand that is left out */
+                im->in[i] = im_lookup(im, n->input[i]);
+                if (!im->in[i]) {
+                        af_diag_error(im->diags, n->output[0], "input '%.200s' of %s is not defined before it", n->input[i], n->op_type);
+                        im->error = AF_ONNX_E_INVALID;
+                        return false;
+                }
+        }
+        while (im->n_in && !im->in[im->n_in - 1])
+                im->n_in--;
+        for (uint32_t i = im->n_in; i < ONNX_MAX_IO; i++)
+                im->in[i] = NULL;
+        return true;
+}
+
+static bool all_constant(const struct import *im) {
+        for (uint32_t i = 0; i < im->n_in; i++)
+                if (!im->in[i] || !im->in[i]->constant || im_count(im->in[i]) > (1 << 20))
+                        return false;
+        return im->n_in > 0;
+}
+
+static void import_node(struct import *im) {
+        const Onnxm__Node *n = im->node;
+        if (!n->op_type || !n->n_output)
+                return;
+        if (n->domain && *n->domain && strcmp(n->domain, "ai.onnx") != 0) {
+                im_refuse(im, "op %s of domain %.100s", n->op_type, n->domain);
+                return;
+        }
+        if (!gather_operands(im))
+                return;
+        if (all_constant(im) && im_foldable(n->op_type)) {
+                im->out[0] = im_fold(im, n, im->in, im->n_in);
+                im->ret->n_folded += im->out[0] != NULL;
+        }
+        if (!im->out[0] && !im->error) {
+                const struct handler *h = find_handler(n->op_type);
+                if (h)
+                        h->run(im);
+                else
+                        im_refuse(im, "op %s", n->op_type);
+        }
+        for (uint32_t i = 0; i < n->n_output && !im->error; i++) {
+                if (!n->output[i][0])
+                        continue;
+                if (!im->out[i]) {
+                        im_refuse(im, "op %s with output %u", n->op_type, i);
+                        return;
+                }
+                if (!im->out[i]->producer && !im->out[i]->constant && im->out[i]->input < 0)
+                        im->out[i]->producer = n;
+                bind_value(im, n->output[i], im->out[i]);
+        }
+}
+
+/* A value as an operand: an input or constant enters the fragment when it is first used. */
+static void enter(struct import *im, struct val *v) {
+        const uint32_t *dims;
+        char name[32];
+        if (im->error || v->name)
+                return;
+        snprintf(name, sizeof(name), "v%u", im->n_names++);
+        struct af_fragment_tensor t = {.name = af_arena_strdup(im->arena, name), .dtype = v->dtype, .rank = v->rank};
+        int r = t.name ? af_fragment_dims_const(im->f, v->dims, v->rank, &dims) : -ENOMEM;
+        t.dims = dims;
+        if (!r && (v->dtype == AF_DTYPE_INVALID || (v->dtype == AF_DTYPE_FLOAT64 && (v->rank || !v->constant)))) {
+                im_refuse(im, "dtype %s", v->dtype == AF_DTYPE_FLOAT64 ? "float64" : "that fragments do not have");
+                return;
+        }
+        if (!r && v->constant) {
+                struct af_fragment_constant c = {.t = t, .bytes = v->bytes, .n_bytes = (size_t)im_count(v) * af_dtype_size(v->dtype)};
+                r = af_fragment_add_constant(im->f, &c, im->diags);
+        } else if (!r) {
+                uint32_t zero;
+                r = af_expr_const(&im->f->exprs, 0, &zero);
+                struct af_fragment_input in = {.t = t, .offset = zero};
+                if (!r)
+                        r = af_fragment_add_input(im->f, &in, im->diags);
+                if (!r)
+                        r = af_arena_grow(im->arena, &im->ret->input_of, &im->cap_inputs, im->ret->n_inputs + 1, sizeof(uint32_t));
+                if (!r)
+                        im->ret->input_of[im->ret->n_inputs++] = (uint32_t)v->input;
+        }
+        if (r)
+                im->error = r;
+        v->name = t.name;
+}
+
+struct val *im_node(struct import *im, enum af_op op, struct val *const *in, uint32_t n, const struct af_attr *attrs, uint32_t n_attrs,
+                    enum af_dtype dtype) {
+        struct af_infer_operand operands[ONNX_MAX_IO];
+        const char *names[ONNX_MAX_IO];
+        struct af_inferred got = {0};
+        char node_name[32];
+        for (uint32_t i = 0; i < n && !im->error; i++) {
+                if (!in[i]) {
+                        im_refuse(im, "op %s without input %u", im->node->op_type, i);
+                        return NULL;
+                }
+                enter(im, in[i]);
+                operands[i] = (struct af_infer_operand){.dtype = in[i]->dtype, .rank = in[i]->rank};
+                int r = im->error ? im->error : af_fragment_dims_const(im->f, in[i]->dims, in[i]->rank, &operands[i].dims);
+                im->error = r;
+                names[i] = in[i]->name;
+        }
+        if (im->error)
+                return NULL;
+        snprintf(node_name, sizeof(node_name), "n%u", im->ret->n_nodes);
+        int r = af_infer(&im->f->exprs, im->arena, op, operands, n, attrs, n_attrs, im->node->op_type, &got, im->diags);
+        struct val *v = af_arena_alloc(im->arena, sizeof(*v));
+        char name[32];
+        snprintf(name, sizeof(name), "v%u", im->n_names++);
+        if (!r && !v)
+                r = -ENOMEM;
+        if (r) {
+                im->error = r < 0 ? r : AF_ONNX_E_REFUSED;
+                return NULL;
+        }
+        *v = (struct val){.name = af_arena_strdup(im->arena, name),
+                          .dtype = dtype == AF_DTYPE_INVALID ? got.dtype : dtype,
+                          .rank = got.rank,
+                          .input = -1};
+        for (uint32_t i = 0; i < got.rank; i++)
+                af_expr_is_const(&im->f->exprs, got.dims[i], &v->dims[i]);
+        struct af_fragment_tensor out = {.name = v->name, .dtype = v->dtype, .rank = v->rank, .dims = got.dims};
+        struct af_fragment_node node = {.name = node_name,
+                                        .op = af_op_info(op)->name,
+                                        .origin = im->node->op_type,
+                                        .inputs = names,
+                                        .n_inputs = n,
+                                        .attrs = attrs,
+                                        .n_attrs = n_attrs,
+                                        .outputs = &out,
+                                        .n_outputs = 1};
+        r = v->name ? af_fragment_add_node(im->f, &node, im->diags) : -ENOMEM;
+        im->ret->n_nodes++;
+        if (r)
+                im->error = r;
+        return r ? NULL : v;
+}
+
+static void add_outputs(struct import *im) {
+        const Onnxm__Graph *g = im->m->proto->graph;
+        im->node = NULL;
+        for (size_t i = 0; i < g->n_output && !im->error; i++) {
+                struct val *v = g->output[i]->name ? im_lookup(im, g->output[i]->name) : NULL;
+                if (!v) {
+                        af_diag_error(im->diags, "model", "output %zu is not defined", i);
+                        im->error = AF_ONNX_E_INVALID;
+                        return;
+                }
+                enter(im, v);
+                struct af_fragment_output o = {.value = v->name};
+                int r = im->error ? im->error : af_fragment_add_output(im->f, &o, im->diags);
+                im->error = r;
+        }
+}
+
+int af_onnx_import(const struct af_onnx_model *m, const struct af_onnx_tensor *feeds, uint32_t n_feeds, struct af_fragment *f,
+                   struct af_onnx_import *ret, struct af_diags *diags) {
+        struct import im = {.m = m, .arena = f->arena, .f = f, .diags = diags, .feeds = feeds, .n_feeds = n_feeds, .ret = ret};
+        const Onnxm__Graph *g = m->proto->graph;
+        *ret = (struct af_onnx_import){0};
+        int r = make_table(&im);
+        if (r)
+                return r;
+        bind_initializers(&im);
+        for (uint32_t i = 0; i < m->n_inputs && !im.error; i++)
+                bind_input(&im, i);
+        for (size_t i = 0; i < g->n_node && !im.error; i++) {
+                im.node = g->node[i];
+                import_node(&im);
+        }
+        if (!im.error)
+                add_outputs(&im);
+        return im.error;
+}

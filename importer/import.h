@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the importer: values by name, the node being imported, and what handlers build with. */
+#pragma once
+
+#include "compiler/graph/graph.h"
+#include "importer/onnx.h"
+#include "numeric/op.h"
+#include "onnx_min.pb-c.h"
+
+#define ONNX_MAX_IO      64
+#define IM_ELEM_UINT16   4
+#define IM_ELEM_BFLOAT16 16
+
+struct af_onnx_model {
+        struct af_arena *arena;
+        Onnxm__Model *proto;
+        const Onnxm__ValueInfo **inputs;
+        uint32_t n_inputs;
+        int64_t opset; /* of the default domain */
+};
+
+/* An ONNX value: a fragment value, or a tensor known at import (which becomes a fragment constant when something computes with it). */
+struct val {
+        const char *name; /* in the fragment; NULL: not there yet */
+        enum af_dtype dtype;
+        uint32_t rank;
+        int64_t dims[AF_LIMIT_RANK];
+        const uint8_t *bytes;        /* known; NULL: not */
+        bool constant;               /* known without feeds */
+        int32_t input;               /* model input, or -1 */
+        const Onnxm__Node *producer; /* to find its value when a parameter depends on feeds; NULL */
+};
+struct import {
+        const struct af_onnx_model *m;
+        struct af_arena *arena;
+        struct af_fragment *f;
+        struct af_diags *diags;
+        const struct af_onnx_tensor *feeds;
+        uint32_t n_feeds;
+        struct {
+                const char *name;
+                struct val *v;
+        } * table;
+        uint32_t table_size;
+        struct af_onnx_import *ret;
+        uint32_t cap_inputs, n_names;
+        const Onnxm__Node *node; /* being imported */
+        struct val *in[ONNX_MAX_IO];
+        uint32_t n_in;
+        struct val *out[ONNX_MAX_IO];
+        int error; /* sticky */
+};
+
+/* Each returns NULL, or 0, once im->error is set: handlers need not check between calls. */
+struct val *im_lookup(struct import *im, const char *name);
+void im_refuse(struct import *im, const char *fmt, ...) AF_PRINTF(2, 3);
+int64_t im_count(const struct val *v);
+struct val *im_known(struct import *im, enum af_dtype d, uint32_t rank, const int64_t *dims, const void *bytes);
+/* The value's bytes: constant, fed, or computed from such by foldable nodes; NULL where it cannot be known. */
+const uint8_t *im_bytes(struct import *im, struct val *v);
+/* A parameter as integers (int32 or int64 tensor). *ret_n elements; NULL where unknown: refused with the reason. */
+const int64_t *im_ints(struct import *im, struct val *v, uint32_t *ret_n);
+
+/* Attributes. */
+const Onnxm__Attribute *im_attr(const struct import *im, const char *name);
+int64_t im_attr_int(const struct import *im, const char *name, int64_t otherwise);
+double im_attr_float(const struct import *im, const char *name, double otherwise);
+/* An ONNX axis made non-negative, in [0, rank). */
+int64_t im_axis(struct import *im, int64_t axis, uint32_t rank);
+
+/* Fragment nodes. Shapes and dtypes are inferred; dtype INVALID: as inferred. */
+struct val *im_node(struct import *im, enum af_op op, struct val *const *in, uint32_t n, const struct af_attr *attrs, uint32_t n_attrs,
+                    enum af_dtype dtype);
+struct val *im_unary(struct import *im, enum af_op op, struct val *x);
+struct val *im_binary(struct import *im, enum af_op op, struct val *x, struct val *y);
+struct val *im_where(struct import *im, struct val *c, struct val *x, struct val *y);
+struct val *im_cast(struct import *im, struct val *x, enum af_dtype d);
+struct val *im_scalar(struct import *im, enum af_dtype d, double value);
+/* op with a scalar of x's dtype on the right. */
+struct val *im_binary_scalar(struct import *im, enum af_op op, struct val *x, double value);
+struct val *im_clip(struct import *im, struct val *x, double lo, double hi);
+struct val *im_reduce(struct import *im, enum af_op op, struct val *x, const int64_t *axes, uint32_t n_axes, bool keepdims);
+struct val *im_reshape(struct import *im, struct val *x, uint32_t rank, const int64_t *dims);
+struct val *im_expand(struct import *im, struct val *x, uint32_t rank, const int64_t *dims);
+
+struct handler {
+        const char *name;
+        void (*run)(struct import *im);
+};
+/* Tables end with a NULL name. */
+extern const struct handler im_ops_simple[], im_ops_composite[], im_ops_norm[], im_ops_shape[];
+
+/* fold.c: evaluates node n on known inputs. NULL where the op is not one that folds. */
+struct val *im_fold(struct import *im, const Onnxm__Node *n, struct val *const *in, uint32_t n_in);
+bool im_foldable(const char *op);
+
+enum af_dtype im_dtype(int32_t elem_type);
+const char *im_elem_name(int32_t elem_type);
+/* TensorProto to bytes in arena; dtype INVALID with elem_type where fragments do not have it (float64 comes as such). */
+int im_tensor(struct af_arena *arena, const Onnxm__Tensor *t, struct af_onnx_tensor *ret, struct af_diags *diags);
