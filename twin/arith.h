@@ -232,9 +232,9 @@ AF_TWIN_INLINE void ShiftRight(const LocalTensor<T> &dst, const LocalTensor<T> &
 
 namespace twin {
 /* dst = fused(a, b, c) where one of a, b, c is the old dst; half in, half or float out. */
-template <class D, bool Sat> AF_TWIN_INLINE D fused_to(float a, float b, float c) {
+template <class D> AF_TWIN_INLINE D fused_to(float a, float b, float c) {
         if constexpr (same<D, half>)
-                return finish<Sat>(AF_TWIN_H(fused(a, b, c)));
+                return AF_TWIN_H(fused(a, b, c));
         else
                 return fused(a, b, c);
 }
@@ -244,20 +244,20 @@ template <class T> AF_TWIN_INLINE float wide(T x) {
         else
                 return x;
 }
-template <class D, class S, bool Sat> AF_TWIN_NOINLINE void loop_axpy(D *d, const S *a, float s, int n) {
+template <class D, class S> AF_TWIN_NOINLINE void loop_axpy(D *d, const S *a, float s, int n) {
         AF_TWIN_IVDEP
         for (int i = 0; i < n; i++)
-                d[i] = fused_to<D, Sat>(wide(a[i]), s, wide(d[i]));
+                d[i] = fused_to<D>(wide(a[i]), s, wide(d[i]));
 }
-template <class D, class S, bool Sat> AF_TWIN_NOINLINE void loop_mul_add(D *d, const S *a, const S *b, int n) {
+template <class D, class S> AF_TWIN_NOINLINE void loop_mul_add(D *d, const S *a, const S *b, int n) {
         AF_TWIN_IVDEP
         for (int i = 0; i < n; i++)
-                d[i] = fused_to<D, Sat>(wide(a[i]), wide(b[i]), wide(d[i]));
+                d[i] = fused_to<D>(wide(a[i]), wide(b[i]), wide(d[i]));
 }
-template <class T, bool Sat> AF_TWIN_NOINLINE void loop_fused_mul_add(T *d, const T *a, const T *b, int n) {
+template <class T> AF_TWIN_NOINLINE void loop_fused_mul_add(T *d, const T *a, const T *b, int n) {
         AF_TWIN_IVDEP
         for (int i = 0; i < n; i++)
-                d[i] = fused_to<T, Sat>(wide(a[i]), wide(d[i]), wide(b[i]));
+                d[i] = fused_to<T>(wide(a[i]), wide(d[i]), wide(b[i]));
 }
 template <class D, class S> inline constexpr bool fused_types = (same<D, S> && one_of<D, half, float>) || (same<D, float> && same<S, half>);
 } // namespace twin
@@ -267,29 +267,26 @@ template <typename T, typename U>
 AF_TWIN_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalarValue, const int32_t &count) {
         static_assert(twin::fused_types<T, U>, "Axpy: data types");
         AF_CHK(chk::Call("Axpy").inout(dst).in("src", src).count(count));
+        twin::loop_axpy(dst.p_, src.p_, twin::wide(scalarValue), count);
         if (twin::saturating<T>())
-                twin::loop_axpy<T, U, true>(dst.p_, src.p_, twin::wide(scalarValue), count);
-        else
-                twin::loop_axpy<T, U, false>(dst.p_, src.p_, twin::wide(scalarValue), count);
+                twin::saturate(dst.p_, count);
 }
 /* dst += src0 * src1. */
 template <typename T, typename U>
 AF_TWIN_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1, const int32_t &count) {
         static_assert(twin::fused_types<T, U>, "MulAddDst: data types");
         AF_CHK(chk::Call("MulAddDst").inout(dst).in("src0", src0).in("src1", src1).count(count));
+        twin::loop_mul_add(dst.p_, src0.p_, src1.p_, count);
         if (twin::saturating<T>())
-                twin::loop_mul_add<T, U, true>(dst.p_, src0.p_, src1.p_, count);
-        else
-                twin::loop_mul_add<T, U, false>(dst.p_, src0.p_, src1.p_, count);
+                twin::saturate(dst.p_, count);
 }
 /* dst = src0 * dst + src1. */
 template <typename T>
 AF_TWIN_INLINE void FusedMulAdd(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, const int32_t &count) {
         static_assert(twin::one_of<T, half, float>, "FusedMulAdd: data type");
         AF_CHK(chk::Call("FusedMulAdd").inout(dst).in("src0", src0).in("src1", src1).count(count));
+        twin::loop_fused_mul_add(dst.p_, src0.p_, src1.p_, count);
         if (twin::saturating<T>())
-                twin::loop_fused_mul_add<T, true>(dst.p_, src0.p_, src1.p_, count);
-        else
-                twin::loop_fused_mul_add<T, false>(dst.p_, src0.p_, src1.p_, count);
+                twin::saturate(dst.p_, count);
 }
 } // namespace AscendC

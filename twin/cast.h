@@ -76,39 +76,36 @@ template <RoundMode M> AF_TWIN_INLINE half cast_one(float x, half *) {
                 return make_half(af_cast_f32_f16(x, static_cast<enum af_round>(M)));
 }
 
-template <class D, class S, RoundMode M, bool Sat> AF_TWIN_NOINLINE void loop_cast(D *dst, const S *src, int n) {
-        D *d = static_cast<D *>(__builtin_assume_aligned(dst, 32));
-        const S *a = static_cast<const S *>(__builtin_assume_aligned(src, 32));
+template <class D, class S, RoundMode M> AF_TWIN_NOINLINE void loop_cast(D *dst, const S *src, int n) {
+        D *d = aligned(dst);
+        const S *a = aligned(src);
         AF_TWIN_IVDEP
         for (int i = 0; i < n; i++)
-                d[i] = finish<Sat>(cast_one<M>(a[i], static_cast<D *>(nullptr)));
+                d[i] = cast_one<M>(a[i], static_cast<D *>(nullptr));
 }
-template <class D, class S, RoundMode M, bool Sat>
-AF_TWIN_NOINLINE void rep_cast(D *d, const S *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
-        constexpr int wide = sizeof(D) > sizeof(S) ? sizeof(D) : sizeof(S), lanes = REPEAT / wide, per = BLOCK / wide;
+template <class D, class S, RoundMode M> AF_TWIN_NOINLINE void rep_cast(D *d, const S *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
+        constexpr int most = sizeof(D) > sizeof(S) ? sizeof(D) : sizeof(S), lanes = REPEAT / most, per = BLOCK / most;
         walk(lanes, p.dstBlkStride == 1 && p.srcBlkStride == 1 ? lanes : per, m, rep, [&](int r, int i, int n) {
                 D *x = at(d, r, i, p.dstBlkStride, p.dstRepStride);
                 const S *y = at(a, r, i, p.srcBlkStride, p.srcRepStride);
                 AF_TWIN_IVDEP
                 for (int k = 0; k < n; k++)
-                        x[k] = finish<Sat>(cast_one<M>(y[k], static_cast<D *>(nullptr)));
+                        x[k] = cast_one<M>(y[k], static_cast<D *>(nullptr));
         });
 }
-template <class D, class S, RoundMode M, class... X> AF_TWIN_INLINE void cast_mode(D *d, const S *a, const X &...x) {
+template <class D, class S, RoundMode M> AF_TWIN_INLINE void cast_mode(D *d, const S *a, int n) {
         constexpr unsigned modes = cast_modes<D, S>, bit = 1u << static_cast<unsigned>(M);
-        if constexpr ((modes & bit) != 0) {
-                if constexpr (sizeof...(X) == 1) {
-                        if (saturating<D>())
-                                loop_cast<D, S, M, true>(d, a, x...);
-                        else
-                                loop_cast<D, S, M, false>(d, a, x...);
-                } else {
-                        if (saturating<D>())
-                                rep_cast<D, S, M, true>(d, a, x...);
-                        else
-                                rep_cast<D, S, M, false>(d, a, x...);
-                }
-        }
+        if constexpr ((modes & bit) != 0)
+                loop_cast<D, S, M>(d, a, n);
+        if (saturating<D>())
+                saturate(d, n);
+}
+template <class D, class S, RoundMode M> AF_TWIN_INLINE void cast_mode(D *d, const S *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
+        constexpr unsigned modes = cast_modes<D, S>, bit = 1u << static_cast<unsigned>(M);
+        if constexpr ((modes & bit) != 0)
+                rep_cast<D, S, M>(d, a, m, rep, p);
+        for (int r = 0; saturating<D>() && r < rep; r++)
+                rep_saturate(step(d, r * p.dstRepStride), m, p.dstBlkStride);
 }
 /* The mode is a literal wherever kernels call Cast, so one case stays. */
 template <class D, class S, class... X> AF_TWIN_INLINE void cast_any(RoundMode mode, D *d, const S *a, const X &...x) {

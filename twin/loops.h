@@ -39,18 +39,23 @@ template <class T> AF_TWIN_INLINE T *at(T *base, int r, int i, int blk, int rep)
                i % per;
 }
 
-/* Calls f(repeat, first element, elements) for runs of at most `run` elements that the mask picks. */
+/* Elements from i on that the mask picks without a gap, at most `most`. */
+inline int mask_run(const Mask &m, int i, int most) {
+        int n = 0;
+        while (n < most && mask_has(m, i + n))
+                n++;
+        return n;
+}
+/* Calls f(repeat, first element, elements) for runs that the mask picks and that cross no multiple of `run`. */
 template <class F> AF_TWIN_INLINE void walk(int lanes, int run, const Mask &m, int rep, F f) {
-        for (int r = 0; r < rep; r++) {
-                if (m.n >= 0) {
-                        for (int i = 0; i < m.n; i += run)
-                                f(r, i, m.n - i < run ? m.n - i : run);
-                } else {
-                        for (int i = 0; i < lanes; i++)
-                                if (mask_has(m, i))
-                                        f(r, i, 1);
+        int end = m.n >= 0 ? m.n : lanes;
+        for (int r = 0; r < rep; r++)
+                for (int i = 0; i < end;) {
+                        int most = run - i % run < end - i ? run - i % run : end - i, n = m.n >= 0 ? most : mask_run(m, i, most);
+                        if (n > 0)
+                                f(r, i, n);
+                        i += n > 0 ? n : 1;
                 }
-        }
 }
 
 AF_TWIN_INLINE half make_half(uint16_t bits) {
@@ -80,42 +85,58 @@ template <class T> AF_TWIN_INLINE bool saturating() {
         else
                 return false;
 }
-
-template <class Op, bool Sat, class T> AF_TWIN_NOINLINE void loop1(T *dst, const T *src, int n) {
-        T *d = static_cast<T *>(__builtin_assume_aligned(dst, 32));
-        const T *a = static_cast<const T *>(__builtin_assume_aligned(src, 32));
-        AF_TWIN_IVDEP
-        for (int i = 0; i < n; i++)
-                d[i] = finish<Sat>(Op::f(a[i]));
+template <class T> AF_TWIN_INLINE T *aligned(T *p) {
+        return static_cast<T *>(__builtin_assume_aligned(p, 32));
 }
-template <class Op, bool Sat, class T> AF_TWIN_NOINLINE void loop2(T *dst, const T *src0, const T *src1, int n) {
-        T *d = static_cast<T *>(__builtin_assume_aligned(dst, 32));
-        const T *a = static_cast<const T *>(__builtin_assume_aligned(src0, 32)),
-                *b = static_cast<const T *>(__builtin_assume_aligned(src1, 32));
+template <class T> AF_TWIN_NOINLINE void saturate(T *d, int n) {
         AF_TWIN_IVDEP
         for (int i = 0; i < n; i++)
-                d[i] = finish<Sat>(Op::f(a[i], b[i]));
+                d[i] = finish<true>(d[i]);
 }
-template <class Op, bool Sat, class T> AF_TWIN_NOINLINE void loop1s(T *dst, const T *src, T s, int n) {
-        T *d = static_cast<T *>(__builtin_assume_aligned(dst, 32));
-        const T *a = static_cast<const T *>(__builtin_assume_aligned(src, 32));
-        AF_TWIN_IVDEP
-        for (int i = 0; i < n; i++)
-                d[i] = finish<Sat>(Op::f(a[i], s));
+template <class T> AF_TWIN_NOINLINE void rep_saturate(T *d, const Mask &m, int blk) {
+        walk(REPEAT / sizeof(T), BLOCK / sizeof(T), m, 1, [&](int, int i, int n) {
+                T *x = at(d, 0, i, blk, 0);
+                for (int k = 0; k < n; k++)
+                        x[k] = finish<true>(x[k]);
+        });
+}
+template <class T> AF_TWIN_INLINE T *step(T *p, int blocks) {
+        return reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(p) + static_cast<int64_t>(blocks) * BLOCK);
 }
 
-template <class Op, bool Sat, class T> AF_TWIN_NOINLINE void rep1(T *d, const T *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
+template <class Op, class T> AF_TWIN_NOINLINE void loop1(T *dst, const T *src, int n) {
+        T *d = aligned(dst);
+        const T *a = aligned(src);
+        AF_TWIN_IVDEP
+        for (int i = 0; i < n; i++)
+                d[i] = Op::f(a[i]);
+}
+template <class Op, class T> AF_TWIN_NOINLINE void loop2(T *dst, const T *src0, const T *src1, int n) {
+        T *d = aligned(dst);
+        const T *a = aligned(src0), *b = aligned(src1);
+        AF_TWIN_IVDEP
+        for (int i = 0; i < n; i++)
+                d[i] = Op::f(a[i], b[i]);
+}
+template <class Op, class T> AF_TWIN_NOINLINE void loop1s(T *dst, const T *src, T s, int n) {
+        T *d = aligned(dst);
+        const T *a = aligned(src);
+        AF_TWIN_IVDEP
+        for (int i = 0; i < n; i++)
+                d[i] = Op::f(a[i], s);
+}
+
+template <class Op, class T> AF_TWIN_NOINLINE void rep1(T *d, const T *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
         constexpr int lanes = REPEAT / sizeof(T), per = BLOCK / sizeof(T);
         walk(lanes, p.dstBlkStride == 1 && p.srcBlkStride == 1 ? lanes : per, m, rep, [&](int r, int i, int n) {
                 T *x = at(d, r, i, p.dstBlkStride, p.dstRepStride);
                 const T *y = at(a, r, i, p.srcBlkStride, p.srcRepStride);
                 AF_TWIN_IVDEP
                 for (int k = 0; k < n; k++)
-                        x[k] = finish<Sat>(Op::f(y[k]));
+                        x[k] = Op::f(y[k]);
         });
 }
-template <class Op, bool Sat, class T>
-AF_TWIN_NOINLINE void rep2(T *d, const T *a, const T *b, const Mask &m, int rep, const BinaryRepeatParams &p) {
+template <class Op, class T> AF_TWIN_NOINLINE void rep2(T *d, const T *a, const T *b, const Mask &m, int rep, const BinaryRepeatParams &p) {
         constexpr int lanes = REPEAT / sizeof(T), per = BLOCK / sizeof(T);
         bool flat = p.dstBlkStride == 1 && p.src0BlkStride == 1 && p.src1BlkStride == 1;
         walk(lanes, flat ? lanes : per, m, rep, [&](int r, int i, int n) {
@@ -123,56 +144,58 @@ AF_TWIN_NOINLINE void rep2(T *d, const T *a, const T *b, const Mask &m, int rep,
                 const T *y = at(a, r, i, p.src0BlkStride, p.src0RepStride), *z = at(b, r, i, p.src1BlkStride, p.src1RepStride);
                 AF_TWIN_IVDEP
                 for (int k = 0; k < n; k++)
-                        x[k] = finish<Sat>(Op::f(y[k], z[k]));
+                        x[k] = Op::f(y[k], z[k]);
         });
 }
-template <class Op, bool Sat, class T>
-AF_TWIN_NOINLINE void rep1s(T *d, const T *a, T s, const Mask &m, int rep, const UnaryRepeatParams &p) {
+template <class Op, class T> AF_TWIN_NOINLINE void rep1s(T *d, const T *a, T s, const Mask &m, int rep, const UnaryRepeatParams &p) {
         constexpr int lanes = REPEAT / sizeof(T), per = BLOCK / sizeof(T);
         walk(lanes, p.dstBlkStride == 1 && p.srcBlkStride == 1 ? lanes : per, m, rep, [&](int r, int i, int n) {
                 T *x = at(d, r, i, p.dstBlkStride, p.dstRepStride);
                 const T *y = at(a, r, i, p.srcBlkStride, p.srcRepStride);
                 AF_TWIN_IVDEP
                 for (int k = 0; k < n; k++)
-                        x[k] = finish<Sat>(Op::f(y[k], s));
+                        x[k] = Op::f(y[k], s);
         });
 }
 
-/* Kinds of calls, with or without saturation. */
+/* The same with saturation: results are clipped before anything can read them, in repeat form after each repeat. */
 template <class Op, class T> AF_TWIN_INLINE void do1(T *d, const T *a, int n) {
+        loop1<Op>(d, a, n);
         if (saturating<T>())
-                loop1<Op, true>(d, a, n);
-        else
-                loop1<Op, false>(d, a, n);
+                saturate(d, n);
 }
 template <class Op, class T> AF_TWIN_INLINE void do2(T *d, const T *a, const T *b, int n) {
+        loop2<Op>(d, a, b, n);
         if (saturating<T>())
-                loop2<Op, true>(d, a, b, n);
-        else
-                loop2<Op, false>(d, a, b, n);
+                saturate(d, n);
 }
 template <class Op, class T> AF_TWIN_INLINE void do1s(T *d, const T *a, T s, int n) {
+        loop1s<Op>(d, a, s, n);
         if (saturating<T>())
-                loop1s<Op, true>(d, a, s, n);
-        else
-                loop1s<Op, false>(d, a, s, n);
+                saturate(d, n);
 }
 template <class Op, class T> AF_TWIN_INLINE void do1(T *d, const T *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
-        if (saturating<T>())
-                rep1<Op, true>(d, a, m, rep, p);
-        else
-                rep1<Op, false>(d, a, m, rep, p);
+        int each = saturating<T>() ? 1 : rep;
+        for (int r = 0; r < rep; r += each) {
+                rep1<Op>(step(d, r * p.dstRepStride), step(a, r * p.srcRepStride), m, each, p);
+                if (saturating<T>())
+                        rep_saturate(step(d, r * p.dstRepStride), m, p.dstBlkStride);
+        }
 }
 template <class Op, class T> AF_TWIN_INLINE void do2(T *d, const T *a, const T *b, const Mask &m, int rep, const BinaryRepeatParams &p) {
-        if (saturating<T>())
-                rep2<Op, true>(d, a, b, m, rep, p);
-        else
-                rep2<Op, false>(d, a, b, m, rep, p);
+        int each = saturating<T>() ? 1 : rep;
+        for (int r = 0; r < rep; r += each) {
+                rep2<Op>(step(d, r * p.dstRepStride), step(a, r * p.src0RepStride), step(b, r * p.src1RepStride), m, each, p);
+                if (saturating<T>())
+                        rep_saturate(step(d, r * p.dstRepStride), m, p.dstBlkStride);
+        }
 }
 template <class Op, class T> AF_TWIN_INLINE void do1s(T *d, const T *a, T s, const Mask &m, int rep, const UnaryRepeatParams &p) {
-        if (saturating<T>())
-                rep1s<Op, true>(d, a, s, m, rep, p);
-        else
-                rep1s<Op, false>(d, a, s, m, rep, p);
+        int each = saturating<T>() ? 1 : rep;
+        for (int r = 0; r < rep; r += each) {
+                rep1s<Op>(step(d, r * p.dstRepStride), step(a, r * p.srcRepStride), s, m, each, p);
+                if (saturating<T>())
+                        rep_saturate(step(d, r * p.dstRepStride), m, p.dstBlkStride);
+        }
 }
 } // namespace AscendC::twin

@@ -261,6 +261,7 @@ AF_TWIN_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selM
                        .in("src0", src0)
                        .bits_in(selMask)
                        .count(static_cast<int32_t>(count)));
+        (void)selMode;
         twin::loop_select<twin::Bits<T>, true>(twin::as_bits(dst.p_), twin::mask_bytes(selMask), twin::as_bits(src0.p_),
                                                twin::as_bits(src0.p_), twin::bits_of(src1), static_cast<int>(count));
 }
@@ -275,6 +276,7 @@ AF_TWIN_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selM
                        .in("src0", src0, p.src0BlkStride, p.src0RepStride)
                        .bits_in(selMask)
                        .repeat(m, repeatTime));
+        (void)selMode;
         twin::rep_select<twin::Bits<T>, true>(twin::as_bits(dst.p_), twin::mask_bytes(selMask),
                                               static_cast<int>(twin::REPEAT / sizeof(T) / 8), twin::as_bits(src0.p_),
                                               twin::as_bits(src0.p_), twin::bits_of(src1), m, repeatTime, p);
