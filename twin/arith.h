@@ -105,10 +105,11 @@ AF_TWIN_INLINE float fused(float a, float b, float c) {
 }
 } // namespace twin
 
+#define AF_TWIN_KIND(Name) (twin::one_of<twin::Op##Name, twin::OpAnd, twin::OpOr, twin::OpNot> ? chk::BITS : chk::ELEM)
 #define AF_TWIN_UNARY(Name, ...)                                                                                                           \
         template <typename T> AF_TWIN_INLINE void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count) {       \
                 static_assert(twin::one_of<T, __VA_ARGS__>, #Name ": data type");                                                          \
-                AF_CHK(chk::Call(#Name).out(dst).in("src", src).count(count));                                                             \
+                AF_CHK(chk::Call(#Name, AF_TWIN_KIND(Name)).out(dst).in("src", src).count(count));                                         \
                 twin::do1<twin::Op##Name>(dst.p_, src.p_, count);                                                                          \
         }                                                                                                                                  \
         template <typename T, bool isSetMask = true>                                                                                       \
@@ -116,7 +117,7 @@ AF_TWIN_INLINE float fused(float a, float b, float c) {
                                  const UnaryRepeatParams &p) {                                                                             \
                 static_assert(twin::one_of<T, __VA_ARGS__>, #Name ": data type");                                                          \
                 twin::Mask m = twin::mask_first(mask);                                                                                     \
-                AF_CHK(chk::Call(#Name)                                                                                                    \
+                AF_CHK(chk::Call(#Name, AF_TWIN_KIND(Name))                                                                                \
                                .out(dst, p.dstBlkStride, p.dstRepStride)                                                                   \
                                .in("src", src, p.srcBlkStride, p.srcRepStride)                                                             \
                                .repeat(m, repeatTime));                                                                                    \
@@ -127,7 +128,7 @@ AF_TWIN_INLINE float fused(float a, float b, float c) {
                                  const UnaryRepeatParams &p) {                                                                             \
                 static_assert(twin::one_of<T, __VA_ARGS__>, #Name ": data type");                                                          \
                 twin::Mask m = twin::mask_bits(mask, twin::REPEAT / sizeof(T));                                                            \
-                AF_CHK(chk::Call(#Name)                                                                                                    \
+                AF_CHK(chk::Call(#Name, AF_TWIN_KIND(Name))                                                                                \
                                .out(dst, p.dstBlkStride, p.dstRepStride)                                                                   \
                                .in("src", src, p.srcBlkStride, p.srcRepStride)                                                             \
                                .repeat(m, repeatTime));                                                                                    \
@@ -148,7 +149,7 @@ AF_TWIN_UNARY(Not, int16_t, uint16_t)
         AF_TWIN_INLINE void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,                        \
                                  const int32_t &count) {                                                                                   \
                 static_assert(twin::one_of<T, __VA_ARGS__>, #Name ": data type");                                                          \
-                AF_CHK(chk::Call(#Name).out(dst).in("src0", src0).in("src1", src1).count(count));                                          \
+                AF_CHK(chk::Call(#Name, AF_TWIN_KIND(Name)).out(dst).in("src0", src0).in("src1", src1).count(count));                      \
                 twin::do2<twin::Op##Name>(dst.p_, src0.p_, src1.p_, count);                                                                \
         }                                                                                                                                  \
         template <typename T, bool isSetMask = true>                                                                                       \
@@ -156,7 +157,7 @@ AF_TWIN_UNARY(Not, int16_t, uint16_t)
                                  const uint8_t repeatTime, const BinaryRepeatParams &p) {                                                  \
                 static_assert(twin::one_of<T, __VA_ARGS__>, #Name ": data type");                                                          \
                 twin::Mask m = twin::mask_first(mask);                                                                                     \
-                AF_CHK(chk::Call(#Name).binary(dst, src0, src1, p).repeat(m, repeatTime));                                                 \
+                AF_CHK(chk::Call(#Name, AF_TWIN_KIND(Name)).binary(dst, src0, src1, p).repeat(m, repeatTime));                             \
                 twin::do2<twin::Op##Name>(dst.p_, src0.p_, src1.p_, m, repeatTime, p);                                                     \
         }                                                                                                                                  \
         template <typename T, bool isSetMask = true>                                                                                       \
@@ -164,7 +165,7 @@ AF_TWIN_UNARY(Not, int16_t, uint16_t)
                                  const uint8_t repeatTime, const BinaryRepeatParams &p) {                                                  \
                 static_assert(twin::one_of<T, __VA_ARGS__>, #Name ": data type");                                                          \
                 twin::Mask m = twin::mask_bits(mask, twin::REPEAT / sizeof(T));                                                            \
-                AF_CHK(chk::Call(#Name).binary(dst, src0, src1, p).repeat(m, repeatTime));                                                 \
+                AF_CHK(chk::Call(#Name, AF_TWIN_KIND(Name)).binary(dst, src0, src1, p).repeat(m, repeatTime));                             \
                 twin::do2<twin::Op##Name>(dst.p_, src0.p_, src1.p_, m, repeatTime, p);                                                     \
         }
 AF_TWIN_BINARY(Add, int16_t, half, int32_t, float)

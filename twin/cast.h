@@ -83,7 +83,8 @@ template <class D, class S, RoundMode M> AF_TWIN_NOINLINE void loop_cast(D *dst,
         for (int i = 0; i < n; i++)
                 d[i] = cast_one<M>(a[i], static_cast<D *>(nullptr));
 }
-template <class D, class S, RoundMode M> AF_TWIN_NOINLINE void rep_cast(D *d, const S *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
+template <class D, class S, RoundMode M>
+AF_TWIN_NOINLINE void rep_cast(D *d, const S *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
         constexpr int most = sizeof(D) > sizeof(S) ? sizeof(D) : sizeof(S), lanes = REPEAT / most, per = BLOCK / most;
         walk(lanes, p.dstBlkStride == 1 && p.srcBlkStride == 1 ? lanes : per, m, rep, [&](int r, int i, int n) {
                 D *x = at(d, r, i, p.dstBlkStride, p.dstRepStride);
@@ -100,7 +101,8 @@ template <class D, class S, RoundMode M> AF_TWIN_INLINE void cast_mode(D *d, con
         if (saturating<D>())
                 saturate(d, n);
 }
-template <class D, class S, RoundMode M> AF_TWIN_INLINE void cast_mode(D *d, const S *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
+template <class D, class S, RoundMode M>
+AF_TWIN_INLINE void cast_mode(D *d, const S *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
         constexpr unsigned modes = cast_modes<D, S>, bit = 1u << static_cast<unsigned>(M);
         if constexpr ((modes & bit) != 0)
                 rep_cast<D, S, M>(d, a, m, rep, p);

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "twin/types.h"
+#include "twin/mask.h"
 
 namespace AscendC {
 class TPipe;

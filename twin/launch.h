@@ -11,7 +11,7 @@
 #include "twin/pipe.h"
 
 namespace AscendC::twin {
-inline constexpr size_t FIBER_STACK = 128 * 1024;
+inline constexpr size_t FIBER_STACK = (AF_TWIN_CHECKED ? 256 : 128) * 1024;
 
 struct Fiber {
         ucontext_t context;
@@ -21,6 +21,7 @@ struct Fiber {
 struct Group { /* the blocks of a launch that meet */
         ucontext_t scheduler;
         Fiber *fibers, *running;
+        uint8_t *memory; /* per fiber: its unified buffer, its stack */
         uint32_t n;
         bool failed;
         void (*body)(const Launch &);
@@ -31,6 +32,15 @@ inline void sync_all_blocks() {
         Group *g = static_cast<Group *>(block().fiber);
         if (g)
                 swapcontext(&g->running->context, &g->scheduler);
+}
+
+inline int refuse(const Launch &l, const char *text) {
+        if (l.error && l.error_size) {
+                size_t n = strlen(text) < l.error_size - 1 ? strlen(text) : l.error_size - 1;
+                memcpy(l.error, text, n);
+                l.error[n] = 0;
+        }
+        return 1;
 }
 
 /* What a call of K needs from the launch: pointers by number, other fields by offset. */
@@ -83,15 +93,6 @@ template <class... P, uint32_t... I> AF_TWIN_INLINE void call(void (*kernel)(P..
         kernel(argument<P>(l, L::table.slot[I].pointer, L::table.slot[I].offset)...);
 }
 
-inline int refuse(const Launch &l, const char *text) {
-        if (l.error && l.error_size) {
-                size_t n = strlen(text) < l.error_size - 1 ? strlen(text) : l.error_size - 1;
-                memcpy(l.error, text, n);
-                l.error[n] = 0;
-        }
-        return 1;
-}
-
 inline void block_init(Block &b, const Launch &l, uint32_t idx, uint8_t *ub, void *fiber) {
         b.ub = ub;
         b.idx = idx;
@@ -104,50 +105,101 @@ inline void block_init(Block &b, const Launch &l, uint32_t idx, uint8_t *ub, voi
         b.checks = nullptr;
 }
 
-#if !AF_TWIN_CHECKED
+#if AF_TWIN_CHECKED
+[[noreturn]] inline void leave_block() {
+        Group *g = static_cast<Group *>(block().fiber);
+        g->failed = true;
+        swapcontext(&g->running->context, &g->scheduler);
+        abort();
+}
+/* After all blocks ran to a meeting or their end: all are at the same, and go on at the time of the last. */
+inline void check_round(Group &g, uint32_t left) {
+        double last = 0;
+        for (uint32_t i = 0; i < g.n && !g.failed; i++) {
+                chk::State &s = *static_cast<chk::State *>(g.fibers[i].block.checks);
+                if (left && g.fibers[i].done) {
+                        char text[80];
+                        snprintf(text, sizeof(text), "block %u: ends while others wait in SyncAll, which would hang", i);
+                        refuse(*g.launch, text);
+                        g.failed = true;
+                }
+                last = s.clock[chk::S].time > last ? s.clock[chk::S].time : last;
+        }
+        for (uint32_t i = 0; left && i < g.n; i++)
+                for (uint32_t p = 0; p < chk::N_PIPES; p++)
+                        static_cast<chk::State *>(g.fibers[i].block.checks)->clock[p].time = last;
+}
+#endif
 inline void fiber_main(unsigned high, unsigned low) {
         Group *g = reinterpret_cast<Group *>(static_cast<uint64_t>(high) << 32 | low);
         Fiber *f = g->running;
         g->body(*g->launch);
+        AF_CHK_DO(chk::state_check_end());
         f->done = true;
         swapcontext(&f->context, &g->scheduler);
 }
-/* All blocks as fibers of this thread, resumed in turn from meeting to meeting. */
-inline int run_group(const Launch &l, void (*body)(const Launch &)) {
-        size_t each = UB_BYTES + FIBER_STACK;
-        uint8_t *memory = static_cast<uint8_t *>(aligned_alloc(512, each * l.block_dim));
+inline void group_deinit(Group &g) {
+        for (uint32_t i = 0; g.fibers && i < g.n; i++)
+                AF_CHK_DO(chk::state_free(static_cast<chk::State *>(g.fibers[i].block.checks)));
+        free(g.memory);
+        free(g.fibers);
+}
+inline bool fiber_init(Group &g, uint32_t i, uint32_t block_idx) {
+        Fiber &f = g.fibers[i];
+        uint8_t *ub = g.memory + i * (UB_BYTES + FIBER_STACK);
+        uint64_t p = reinterpret_cast<uint64_t>(&g);
+        block_init(f.block, *g.launch, block_idx, ub, &g);
+#if AF_TWIN_CHECKED
+        memset(ub, 0xff, UB_BYTES);
+        f.block.checks = chk::state_new();
+        if (!f.block.checks)
+                return false;
+#endif
+        getcontext(&f.context);
+        f.context.uc_stack.ss_sp = ub + UB_BYTES;
+        f.context.uc_stack.ss_size = FIBER_STACK;
+        makecontext(&f.context, reinterpret_cast<void (*)()>(fiber_main), 2, static_cast<unsigned>(p >> 32), static_cast<unsigned>(p));
+        return true;
+}
+inline void resume(Group &g, Fiber &f) {
+        g.running = &f;
+        block_now = &f.block;
+        swapcontext(&g.scheduler, &f.context);
+}
+/* Blocks first..first+n as fibers of this thread, resumed in turn from meeting to meeting. */
+inline int run_group(const Launch &l, void (*body)(const Launch &), uint32_t first, uint32_t n) {
         Group g{};
-        g.fibers = static_cast<Fiber *>(calloc(l.block_dim, sizeof(Fiber)));
-        if (!memory || !g.fibers) {
-                free(memory);
-                free(g.fibers);
-                return refuse(l, "no memory for the blocks");
-        }
+        g.n = n;
         g.body = body;
         g.launch = &l;
-        for (uint32_t i = 0; i < l.block_dim; i++) {
-                Fiber &f = g.fibers[i];
-                block_init(f.block, l, i, memory + i * each, &g);
-                getcontext(&f.context);
-                f.context.uc_stack.ss_sp = memory + i * each + UB_BYTES;
-                f.context.uc_stack.ss_size = FIBER_STACK;
-                uint64_t p = reinterpret_cast<uint64_t>(&g);
-                makecontext(&f.context, reinterpret_cast<void (*)()>(fiber_main), 2, static_cast<unsigned>(p >> 32),
-                            static_cast<unsigned>(p));
+        g.memory = static_cast<uint8_t *>(aligned_alloc(512, (UB_BYTES + FIBER_STACK) * n));
+        g.fibers = static_cast<Fiber *>(calloc(n, sizeof(Fiber)));
+        bool ready = g.memory && g.fibers;
+        for (uint32_t i = 0; ready && i < n; i++)
+                ready = fiber_init(g, i, first + i);
+        for (uint32_t left = ready ? n : 0; left > 0 && !g.failed;) {
+                for (uint32_t i = 0; i < n && !g.failed; i++)
+                        if (!g.fibers[i].done) {
+                                resume(g, g.fibers[i]);
+                                left -= g.fibers[i].done;
+                        }
+                AF_CHK_DO(check_round(g, left));
         }
-        for (uint32_t left = l.block_dim; left > 0;)
-                for (uint32_t i = 0; i < l.block_dim; i++) {
-                        if (g.fibers[i].done)
-                                continue;
-                        g.running = &g.fibers[i];
-                        block_now = &g.fibers[i].block;
-                        swapcontext(&g.scheduler, &g.fibers[i].context);
-                        left -= g.fibers[i].done;
-                }
-        free(memory);
-        free(g.fibers);
-        return 0;
+        for (uint32_t i = 0; ready && !g.failed && l.stats && i < n; i++)
+                AF_CHK_DO(chk::state_account(*static_cast<chk::State *>(g.fibers[i].block.checks), l.stats));
+        bool failed = g.failed;
+        group_deinit(g);
+        return !ready ? refuse(l, "no memory for the blocks") : failed;
 }
+#if AF_TWIN_CHECKED
+/* Each block on a stack of its own, which a broken rule leaves for good. */
+inline int run_blocks(const Launch &l, void (*body)(const Launch &)) {
+        int r = 0;
+        for (uint32_t i = 0; i < l.n_blocks && r == 0; i++)
+                r = run_group(l, body, l.first_block + i, 1);
+        return r;
+}
+#else
 inline int run_blocks(const Launch &l, void (*body)(const Launch &)) {
         uint8_t *ub = static_cast<uint8_t *>(aligned_alloc(512, UB_BYTES));
         if (!ub)
@@ -197,8 +249,10 @@ template <class... P> AF_TWIN_INLINE int launch(const Launch *l, void (*kernel)(
         RoundingScope scope;
         Block *outer = block_now;
         bool meet = uses_sync_all && l->block_dim > 1;
+        if (l->stats)
+                memset(l->stats, 0, sizeof(*l->stats));
         int r = meet && l->n_blocks != l->block_dim ? refuse(*l, "a kernel whose blocks meet needs all of them in one launch")
-                : meet                              ? run_group(*l, body)
+                : meet                              ? run_group(*l, body, 0, l->block_dim)
                                                     : run_blocks(*l, body);
         block_now = outer;
         return r;
