@@ -197,7 +197,11 @@ static int by_record(const void *a, const void *b) {
         return x->record < y->record ? -1 : x->record > y->record;
 }
 
-/* Records that still hold: merges, and of the refusals between two final groups the last. */
+static bool is_cycle(enum fuse_refusal why) {
+        return why == FUSE_CYCLE || why == FUSE_CYCLE_LONG;
+}
+
+/* Records that still hold: merges, and of the refusals between two final groups the first; a cycle only where it stayed the reason. */
 static int keep_records(struct fuse *f, struct pair **ret_pairs, uint32_t *ret_n) {
         struct pair *pairs = af_arena_calloc(&f->scratch, f->n_records, sizeof(*pairs));
         uint32_t n = 0, k = 0;
@@ -211,11 +215,17 @@ static int keep_records(struct fuse *f, struct pair **ret_pairs, uint32_t *ret_n
         }
         if (n > 0)
                 qsort(pairs, n, sizeof(*pairs), by_pair);
-        for (uint32_t i = 0; i < n; i++) {
-                bool merged = f->records[pairs[i].record].why == FUSE_MERGED;
-                bool last = i + 1 == n || pairs[i + 1].producer != pairs[i].producer || pairs[i + 1].consumer != pairs[i].consumer;
-                if (merged || last)
-                        pairs[k++] = pairs[i];
+        for (uint32_t i = 0; i < n;) {
+                enum fuse_refusal why = f->records[pairs[i].record].why;
+                uint32_t best = i, end = i + 1;
+                while (why != FUSE_MERGED && end < n && pairs[end].producer == pairs[i].producer &&
+                       pairs[end].consumer == pairs[i].consumer && f->records[pairs[end].record].why != FUSE_MERGED) {
+                        if (is_cycle(f->records[pairs[best].record].why))
+                                best = end;
+                        end++;
+                }
+                pairs[k++] = pairs[best];
+                i = end;
         }
         if (k > 0)
                 qsort(pairs, k, sizeof(*pairs), by_record);
