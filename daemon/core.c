@@ -32,6 +32,29 @@ struct af_failure af_failure_make(enum af_error_code code, bool retryable, const
         return f;
 }
 
+bool af_error_retryable(enum af_error_code code) {
+        switch (code) {
+        case AF_ERROR_DRAINING:
+        case AF_ERROR_BUSY:
+        case AF_ERROR_JOB_DIED:
+        case AF_ERROR_STORAGE:
+                return true;
+        case AF_ERROR_PROTOCOL:
+        case AF_ERROR_VERSION:
+        case AF_ERROR_REFUSED:
+        case AF_ERROR_INVALID:
+        case AF_ERROR_TOO_LARGE:
+        case AF_ERROR_COMPILE:
+        case AF_ERROR_DEADLINE:
+        case AF_ERROR_CANCELED:
+        case AF_ERROR_INTERNAL:
+        case AF_ERROR_NOT_FOUND:
+        case AF_ERROR_TOOLCHAIN:
+                return false;
+        }
+        return false;
+}
+
 struct af_failure af_failure_copy(const struct af_failure *f) {
         struct af_failure copy = *f;
 

@@ -252,6 +252,8 @@ void af_core_ledger(struct af_core *core, enum af_ledger_kind kind, const struct
                     const struct af_digest *environment, const struct af_digest *kernel, uint64_t begin_ns, uint64_t run_us, int code,
                     const char *text);
 
+/* Whether the same request may succeed when it is simply sent again. */
+bool af_error_retryable(enum af_error_code code);
 /* A failure with formatted text. */
 struct af_failure af_failure_make(enum af_error_code code, bool retryable, const char *fmt, ...) AF_PRINTF(3, 4);
 struct af_failure af_failure_copy(const struct af_failure *f);

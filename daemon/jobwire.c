@@ -115,14 +115,31 @@ static void get_config(struct af_cursor *c, struct af_arena *arena, struct af_en
         e->toolchains = list;
 }
 
+static void put_closure_file(struct af_buf *buf, const struct af_closure_file *f) {
+        put_string(buf, f->role);
+        put_string(buf, f->path);
+        af_buf_put_u64(buf, f->id.dev);
+        af_buf_put_u64(buf, f->id.inode);
+        af_buf_put_u64(buf, f->id.size);
+        af_buf_put_u64(buf, (uint64_t)f->id.mtime_ns);
+        af_buf_put_u64(buf, (uint64_t)f->id.ctime_ns);
+        af_buf_put(buf, f->digest.bytes, sizeof(f->digest.bytes));
+}
+
 static void put_toolchain(struct af_buf *buf, const struct af_toolchain *t) {
         af_buf_put_u32(buf, t->kind);
+        af_buf_put_u32(buf, t->twin);
         put_string(buf, t->id);
         put_string(buf, t->driver);
         put_string(buf, t->version);
         put_string(buf, t->flags);
+        put_string(buf, t->npu_arch);
+        put_string(buf, t->ccec_arch);
+        put_string(buf, t->linker);
         put_strings(buf, t->argv, count_strings(t->argv));
-        put_strings(buf, t->closure, t->n_closure);
+        af_buf_put_u32(buf, t->n_closure);
+        for (uint32_t i = 0; i < t->n_closure; i++)
+                put_closure_file(buf, &t->closure_files[i]);
         af_buf_put(buf, t->closure_digest.bytes, sizeof(t->closure_digest.bytes));
         put_toolchain_config(buf, &t->config);
 }
@@ -134,14 +151,45 @@ static void get_digest(struct af_cursor *c, struct af_digest *d) {
                 memcpy(d->bytes, p, sizeof(d->bytes));
 }
 
+static void get_closure(struct af_cursor *c, struct af_arena *arena, struct af_toolchain *t) {
+        uint32_t n = af_cursor_u32(c);
+        const char **paths = c->error || n > MAX_STRINGS ? NULL : af_arena_calloc(arena, n + 1, sizeof(*paths));
+
+        t->closure_files = paths ? af_arena_calloc(arena, n + 1, sizeof(*t->closure_files)) : NULL;
+        if (!t->closure_files) {
+                c->error = true;
+                return;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+                struct af_closure_file *f = &t->closure_files[i];
+
+                f->role = get_string(c);
+                paths[i] = f->path = get_string(c);
+                f->id.dev = af_cursor_u64(c);
+                f->id.inode = af_cursor_u64(c);
+                f->id.size = af_cursor_u64(c);
+                f->id.mtime_ns = (int64_t)af_cursor_u64(c);
+                f->id.ctime_ns = (int64_t)af_cursor_u64(c);
+                get_digest(c, &f->digest);
+                if (!f->role || !f->path)
+                        c->error = true;
+        }
+        t->closure = paths;
+        t->n_closure = n;
+}
+
 static void get_toolchain(struct af_cursor *c, struct af_arena *arena, struct af_toolchain *t) {
         t->kind = af_cursor_u32(c);
+        t->twin = af_cursor_u32(c);
         t->id = get_string(c);
         t->driver = get_string(c);
         t->version = get_string(c);
         t->flags = get_string(c);
+        t->npu_arch = get_string(c);
+        t->ccec_arch = get_string(c);
+        t->linker = get_string(c);
         t->argv = get_strings(c, arena, NULL);
-        t->closure = get_strings(c, arena, &t->n_closure);
+        get_closure(c, arena, t);
         get_digest(c, &t->closure_digest);
         get_toolchain_config(c, &t->config);
         if (!t->id || !t->driver || t->kind > AF_TOOLCHAIN_BISHENG)

@@ -12,6 +12,7 @@
 
 #include "compiler/driver/env.h"
 #include "daemon/records.h"
+#include "proto/frame.h"
 
 #define AF_JOBWIRE_MAGIC       0x314a4641u /* "AFJ1" */
 #define AF_JOBWIRE_MAX_MESSAGE (512u << 20)

@@ -31,8 +31,7 @@ static void on_message(void *owner, uint32_t type, const void *p, size_t n) {
                 k->job_fault = af_cursor_u32(&c);
                 af_failure_deinit(&k->failure);
                 if (!c.error)
-                        k->failure =
-                                af_failure_make(code, k->job_fault != AF_JOB_FAULT_NONE, "%.*s", (int)(n - c.at), (const char *)p + c.at);
+                        k->failure = af_failure_make(code, af_error_retryable(code), "%.*s", (int)(n - c.at), (const char *)p + c.at);
                 break;
         case AF_JOB_MSG_TRACE:
                 af_log(AF_LOG_DEBUG, "%.*s", (int)AF_MIN(n, (size_t)65536), (const char *)p);

@@ -133,8 +133,8 @@ static void on_message(void *owner, uint32_t type, const void *p, size_t n) {
                 f->job_failure.code = af_cursor_u32(&c);
                 f->job_fault = af_cursor_u32(&c);
                 if (!c.error)
-                        f->job_failure = af_failure_make(f->job_failure.code, f->job_fault != AF_JOB_FAULT_NONE, "%.*s", (int)(n - c.at),
-                                                         (const char *)p + c.at);
+                        f->job_failure = af_failure_make(f->job_failure.code, af_error_retryable(f->job_failure.code), "%.*s",
+                                                         (int)(n - c.at), (const char *)p + c.at);
                 break;
         case AF_JOB_MSG_TRACE:
                 af_log(AF_LOG_DEBUG, "%.*s", (int)AF_MIN(n, (size_t)65536), (const char *)p);
