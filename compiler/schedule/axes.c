@@ -56,8 +56,18 @@ static int unify_right(struct build *b, const struct af_dims *in, const struct a
         return 0;
 }
 
+static int unify_all(struct build *b, const struct af_dims *x, const struct af_dims *y) {
+        for (uint32_t i = 0; i < x->rank; i++) {
+                int r = x->atom[i] == AF_NONE ? 0 : fit(b, af_atoms_unify(&b->atoms, x->atom[i], y->atom[i]), "axes that do not line up after a reshape");
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
 /* One view or broadcast: from the input's dimensions to the output's. */
-static int through(struct build *b, const struct af_node *n, struct af_dims *d) {
+static int through(struct build *b, uint32_t position, struct af_dims *d) {
+        const struct af_node *n = &b->m->g->nodes[b->m->nodes[position]];
         struct af_dims out;
         int r = load_dims(b, n->out[0], &out);
         if (!r)
@@ -66,6 +76,8 @@ static int through(struct build *b, const struct af_node *n, struct af_dims *d) 
                 r = unify_right(b, d, &out);
         else if (!r)
                 r = fit(b, af_atoms_unify_dims(&b->atoms, d, &out), "reshape of axes with no common refinement");
+        if (!r && b->shared[position])
+                r = unify_all(b, b->shared[position], &out);
         *d = out;
         return r;
 }
@@ -94,14 +106,14 @@ static int resolve(struct build *b, uint32_t value, struct raw_use *u) {
                 int r = af_arena_grow(b->arena, &b->chain, &b->cap_chain, n + 1, sizeof(uint32_t));
                 if (r)
                         return r;
-                b->chain[n++] = b->m->nodes[p];
+                b->chain[n++] = p;
                 u->use.base = g->nodes[b->m->nodes[p]].in[0];
         }
         u->use.direct = n == 0;
         int r = base_dims(b, u);
         u->dims = u->base_dims;
         while (!r && n > 0)
-                r = through(b, &g->nodes[b->chain[--n]], &u->dims);
+                r = through(b, b->chain[--n], &u->dims);
         return r;
 }
 
@@ -178,7 +190,8 @@ static int visit_node(struct build *b, uint32_t i) {
 static uint32_t stored_root(const struct build *b, uint32_t value) {
         const struct af_graph *g = b->m->g;
         uint32_t base = value;
-        if (g->values[value].strides)
+        uint32_t position = af_members_producer(b->m, value);
+        if (g->values[value].strides || (position != AF_NONE && b->shared[position]))
                 return value;
         for (uint32_t p; (p = af_members_producer(b->m, base)) != AF_NONE && af_op_info(g->nodes[b->m->nodes[p]].op)->cls == AF_CLASS_VIEW;)
                 base = g->nodes[b->m->nodes[p]].in[0];
@@ -215,6 +228,37 @@ static int visit_stores(struct build *b, const uint32_t *stores, uint32_t n_stor
         return r;
 }
 
+/* Stored views and broadcasts that members read too: one set of axes for the store and the readers. */
+static int find_shared(struct build *b, const uint32_t *stores, uint32_t n_stores) {
+        const struct af_graph *g = b->m->g;
+        b->shared = af_arena_calloc(b->arena, b->m->n, sizeof(*b->shared));
+        b->read = af_arena_calloc(b->arena, b->m->n, sizeof(*b->read));
+        if (!b->shared || !b->read)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < b->m->n; i++) {
+                const struct af_node *n = &g->nodes[b->m->nodes[i]];
+                for (uint32_t k = 0; k < n->n_in; k++) {
+                        uint32_t p = af_members_producer(b->m, n->in[k]);
+                        if (p != AF_NONE)
+                                b->read[p] = true;
+                }
+        }
+        for (uint32_t i = 0; i < n_stores; i++) {
+                uint32_t p = af_members_producer(b->m, stores[i]);
+                if (p == AF_NONE || !b->read[p] || !is_transparent(g->nodes[b->m->nodes[p]].op) || af_value_empty(g, stores[i]))
+                        continue;
+                b->shared[p] = af_arena_alloc(b->arena, sizeof(struct af_dims));
+                if (!b->shared[p])
+                        return -ENOMEM;
+                int r = load_dims(b, stores[i], b->shared[p]);
+                if (!r)
+                        r = fresh_atoms(b, b->shared[p]);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
 int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, bool pack_all,
                    struct af_space *ret_space, const char **ret_why) {
         struct build b = {.arena = arena, .m = m, .space = ret_space, .why = ret_why, .atoms = {.arena = arena}, .pack_all = pack_all};
@@ -228,7 +272,7 @@ int af_space_build(struct af_arena *arena, const struct af_members *m, const uin
         if (!b.node_dims || !ret_space->first_use || !ret_space->node_axes || !ret_space->skip || !ret_space->empty_reduce ||
             !ret_space->unit_reduce)
                 return -ENOMEM;
-        int r = 0;
+        int r = find_shared(&b, stores, n_stores);
         for (uint32_t i = 0; !r && i < m->n; i++)
                 r = visit_node(&b, i);
         ret_space->first_use[m->n] = b.n_uses;

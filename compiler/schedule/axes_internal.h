@@ -16,6 +16,8 @@ struct build {
         const char **why;
         struct af_atoms atoms;
         struct af_dims *node_dims; /* per node */
+        struct af_dims **shared; /* per node: a view or broadcast that is stored as well: all its uses have these axes; NULL: each its own */
+        bool *read;              /* per node: by another member */
         struct raw_use *uses;
         uint32_t n_uses, cap_uses;
         uint32_t *chain, cap_chain;

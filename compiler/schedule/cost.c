@@ -5,7 +5,8 @@
  */
 #include "compiler/schedule/sched.h"
 
-#define SECTOR 32
+#define SECTOR      32
+#define TURN_CYCLES 100 /* scalar work and queue hand-over of one turn of a stage; assumed, no figure is published */
 
 static int64_t tiles_of(const struct af_axis *a) {
         if (a->role == AF_AXIS_WHOLE)
@@ -96,6 +97,9 @@ static struct pipes stage_cycles(const struct sched *s, const struct af_phase *p
                 else
                         t.vector += vector_cycles(s->soc, p, stmt);
         }
+        t.load += t.load > 0 ? TURN_CYCLES : 0;
+        t.vector += t.vector > 0 ? TURN_CYCLES : 0;
+        t.store += t.store > 0 ? TURN_CYCLES : 0;
         return t;
 }
 

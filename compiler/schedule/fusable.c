@@ -16,7 +16,7 @@ static bool has(const uint32_t *list, uint32_t n, uint32_t v) {
         return false;
 }
 
-/* Inputs: what no member makes. Stores: what no member reads. */
+/* Inputs: what no member makes. Stores: what no member reads, and broadcasts: who reads them outside is not known here. */
 static int find_ends(const struct af_members *m, struct af_arena *arena, struct ends *e) {
         uint32_t n_in = 0;
         bool *read = af_arena_calloc(arena, m->n, sizeof(*read));
@@ -38,7 +38,7 @@ static int find_ends(const struct af_members *m, struct af_arena *arena, struct 
                 }
         }
         for (uint32_t i = 0; i < m->n; i++)
-                if (!read[i])
+                if (!read[i] || af_op_info(m->g->nodes[m->nodes[i]].op)->cls == AF_CLASS_BROADCAST)
                         e->stores[e->n_stores++] = m->g->nodes[m->nodes[i]].out[0];
         return 0;
 }
