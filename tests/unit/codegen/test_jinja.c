@@ -340,6 +340,53 @@ static void close_tag(struct af_buf *b, const char *close) {
         af_buf_put_str(b, close);
 }
 
+static void gen_body(struct af_buf *b, unsigned depth, unsigned loops);
+
+static void gen_word(struct af_buf *b, const char *word) {
+        open_tag(b, "{%");
+        af_buf_put_str(b, word);
+        close_tag(b, "%}");
+}
+
+static void gen_print(struct af_buf *b, unsigned loops) {
+        open_tag(b, "{{");
+        if (loops && pick(3) == 0)
+                ONE(b, "loop.index", "loop.first", "loop.last", "loop.index0 + 1", "x", "loop.length");
+        else if (pick(2))
+                gen_str(b, 2);
+        else
+                gen_int(b, 2);
+        close_tag(b, "}}");
+}
+
+static void gen_if(struct af_buf *b, unsigned depth, unsigned loops) {
+        for (unsigned i = 0, n = 1 + pick(3); i < n; i++) {
+                open_tag(b, "{%");
+                af_buf_put_str(b, i ? "elif " : "if ");
+                gen_bool(b, i ? 1 : 2);
+                close_tag(b, "%}");
+                gen_body(b, depth, loops);
+        }
+        if (pick(2)) {
+                gen_word(b, "else");
+                gen_body(b, depth, loops);
+        }
+        gen_word(b, "endif");
+}
+
+static void gen_for(struct af_buf *b, unsigned depth, unsigned loops) {
+        open_tag(b, "{%");
+        af_buf_put_str(b, "for x in ");
+        ONE(b, "L", "M", "D", "E", "N[0]", "N[1]");
+        close_tag(b, "%}");
+        gen_body(b, depth, loops + 1);
+        if (pick(3) == 0) {
+                gen_word(b, "else");
+                gen_body(b, depth, loops);
+        }
+        gen_word(b, "endfor");
+}
+
 static void gen_body(struct af_buf *b, unsigned depth, unsigned loops) {
         for (unsigned n = 1 + pick(4); n > 0; n--) {
                 switch (depth ? pick(8) : pick(4)) {
@@ -348,14 +395,7 @@ static void gen_body(struct af_buf *b, unsigned depth, unsigned loops) {
                         ONE(b, " ", "\n", "  \n\n", "text", "\r\n", "{ a }", "%}", "}}\n", "# \t", " x\r", "µ ", "{", "\f\n");
                         break;
                 case 2:
-                        open_tag(b, "{{");
-                        if (loops && pick(3) == 0)
-                                ONE(b, "loop.index", "loop.first", "loop.last", "loop.index0 + 1", "x", "loop.length");
-                        else if (pick(2))
-                                gen_str(b, 2);
-                        else
-                                gen_int(b, 2);
-                        close_tag(b, "}}");
+                        gen_print(b, loops);
                         break;
                 case 3:
                         open_tag(b, "{#");
@@ -364,43 +404,10 @@ static void gen_body(struct af_buf *b, unsigned depth, unsigned loops) {
                         break;
                 case 4:
                 case 5:
-                        open_tag(b, "{%");
-                        af_buf_put_str(b, "if ");
-                        gen_bool(b, 2);
-                        close_tag(b, "%}");
-                        gen_body(b, depth - 1, loops);
-                        for (unsigned k = pick(3); k > 0; k--) {
-                                open_tag(b, "{%");
-                                af_buf_put_str(b, "elif ");
-                                gen_bool(b, 1);
-                                close_tag(b, "%}");
-                                gen_body(b, depth - 1, loops);
-                        }
-                        if (pick(2)) {
-                                open_tag(b, "{%");
-                                af_buf_put_str(b, "else");
-                                close_tag(b, "%}");
-                                gen_body(b, depth - 1, loops);
-                        }
-                        open_tag(b, "{%");
-                        af_buf_put_str(b, "endif");
-                        close_tag(b, "%}");
+                        gen_if(b, depth - 1, loops);
                         break;
                 default:
-                        open_tag(b, "{%");
-                        af_buf_put_str(b, "for x in ");
-                        ONE(b, "L", "M", "D", "E", "N[0]", "N[1]");
-                        close_tag(b, "%}");
-                        gen_body(b, depth - 1, loops + 1);
-                        if (pick(3) == 0) {
-                                open_tag(b, "{%");
-                                af_buf_put_str(b, "else");
-                                close_tag(b, "%}");
-                                gen_body(b, depth - 1, loops);
-                        }
-                        open_tag(b, "{%");
-                        af_buf_put_str(b, "endfor");
-                        close_tag(b, "%}");
+                        gen_for(b, depth - 1, loops);
                         break;
                 }
         }
