@@ -73,16 +73,17 @@ static void set_down(struct autofuse_context *ctx, struct autofuse_error *error)
 }
 
 static void connected(struct autofuse_context *ctx, struct af_connection *conn) {
+        bool same_env = ctx->has_memo_env && conn->has_env && af_digest_equal(&conn->env, &ctx->memo_env);
         ctx->conn = conn;
-        ctx->connected_once = true;
         ctx->n_down = 0;
         ctx->down_until_ns = 0;
-        /* Another environment: nothing that the memo holds was made by it. */
-        if (ctx->has_memo_env && (!conn->has_env || !af_digest_equal(&conn->env, &ctx->memo_env))) {
+        /* A server that was started anew may see another environment: what the memo holds was not made by that. */
+        if (ctx->connected_once && !same_env) {
                 ctx->memo_busy = true;
                 af_memo_clear(&ctx->memo);
                 ctx->memo_busy = false;
         }
+        ctx->connected_once = true;
         ctx->has_memo_env = conn->has_env;
         ctx->memo_env = conn->env;
 }

@@ -114,7 +114,7 @@ static enum autofuse_status start(struct autofuse_context *ctx, const char *path
 static int lock_directory(const char *dir) {
         char path[PATH_MAX];
         struct stat st;
-        int r = af_io_make_dirs(dir, 0700);
+        int r = af_io_make_dirs(dir, 0755);
         if (r < 0)
                 return r;
         if (lstat(dir, &st) < 0)
@@ -148,17 +148,16 @@ enum autofuse_status af_autostart(struct autofuse_context *ctx, struct autofuse_
                 return status;
         }
         autofuse_error_free(error);
-        const char *path = ctx->paths.items[ctx->paths.n_items - 1].path;
+        /* Root's own server is the system's. */
+        const char *path = ctx->paths.items[ctx->own_uid == 0 ? 0 : ctx->paths.n_items - 1].path;
         char copy[PATH_MAX];
         snprintf(copy, sizeof(copy), "%s", path);
         const char *dir = dirname(copy);
-        AF_CLEANUP(af_closep) int lock_fd = lock_directory(dir);
-        if (lock_fd < 0) {
-                int r = lock_fd;
-                lock_fd = -1;
+        int r = lock_directory(dir);
+        AF_CLEANUP(af_closep) int lock_fd = r;
+        if (r < 0)
                 return af_error_set(ret_error, AUTOFUSE_E_UNAVAILABLE, "no server is running, and none can be started in %s: %s", dir,
                                     r == -EPERM ? "the directory is not this user's" : strerror(-r));
-        }
         /* Another process may have started it meanwhile. */
         if (try_connect(ctx, 0, NULL) == AUTOFUSE_OK)
                 return AUTOFUSE_OK;

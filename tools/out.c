@@ -50,10 +50,11 @@ static int width(const char *s) {
         return n;
 }
 
+/* A number, perhaps with a unit. */
 static bool is_numeric(const char *s) {
-        if (*s == '-' || *s == '+')
-                s++;
-        return (*s >= '0' && *s <= '9') || strcmp(s, "nan") == 0 || strcmp(s, "inf") == 0;
+        char *end;
+        strtod(s, &end);
+        return end != s && strlen(end) <= 5;
 }
 
 /* A column stands right where every cell below the heading is a number or empty. */
