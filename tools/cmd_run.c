@@ -124,8 +124,8 @@ static int show(const struct af_args *args, const struct af_frag *frag, const st
         cJSON_AddNumberToObject(o, "run_us", (double)x->run_us);
         if (!json) {
                 printf("%u node%s: %u fused into %u launch%s, %u left to the framework; ran in %s\n", frag->f.n_nodes,
-                       frag->f.n_nodes == 1 ? "" : "s", info.n_nodes_fused, info.n_kernel_steps, info.n_framework_steps,
-                       af_out_us(x->run_us, text));
+                       frag->f.n_nodes == 1 ? "" : "s", info.n_nodes_fused, info.n_kernel_steps, info.n_kernel_steps == 1 ? "" : "es",
+                       info.n_framework_steps, af_out_us(x->run_us, text));
                 af_report_fallbacks(bundle, stdout);
                 af_table_print(&table, 2, stdout);
         }
