@@ -284,7 +284,11 @@ af_val af_b_operand(struct af_builder *b, unsigned i, enum af_dtype narrow, enum
         if (!o->is_scalar)
                 return af_b_convert(b, (af_val)i, o->dtype, d);
         narrowed.bits = af_scalar_bits(o, narrow);
-        if (d == AF_DTYPE_MASK)
+        if (d == AF_DTYPE_MASK || d == AF_DTYPE_BOOL)
                 return af_b_mask_const(b, af_scalar_bits(&narrowed, d) != 0);
+        if (af_dtype_size(d) == 1)
+                return af_b_cast(b, af_b_dup(b, AF_DTYPE_FLOAT16, af_scalar_bits(&narrowed, AF_DTYPE_FLOAT16)), d, AF_ROUND_TRUNC);
+        if (af_dtype_size(d) == 8)
+                return refuse(b, "no 64-bit constant on the vector unit");
         return af_b_dup(b, d, af_scalar_bits(&narrowed, d));
 }

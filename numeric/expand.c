@@ -413,18 +413,8 @@ static af_val expand_where(struct af_builder *b, enum af_dtype out) {
 
 static af_val expand_cast(struct af_builder *b, enum af_dtype out) {
         const struct af_expand_operand *o = &b->operands[0];
-        struct af_expand_operand c = {.dtype = out, .is_scalar = true};
 
-        if (!o->is_scalar)
-                return af_b_convert(b, 0, o->dtype, out);
-        c.bits = af_scalar_bits(o, out);
-        if (out == AF_DTYPE_BOOL)
-                return af_b_mask_const(b, c.bits != 0);
-        if (af_dtype_size(out) == 1)
-                return af_b_cast(b, af_b_dup(b, AF_DTYPE_FLOAT16, af_scalar_bits(&c, AF_DTYPE_FLOAT16)), out, AF_ROUND_TRUNC);
-        if (out == AF_DTYPE_INT64)
-                return refuse(b, "no 64-bit constant on the vector unit");
-        return af_b_dup(b, out, c.bits);
+        return o->is_scalar ? af_b_operand(b, 0, out, out) : af_b_convert(b, 0, o->dtype, out);
 }
 
 static af_val expand_op(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, enum af_dtype out) {

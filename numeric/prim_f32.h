@@ -102,12 +102,12 @@ AF_FN float af_f32_round(float x, enum af_round mode) {
  */
 AF_FN float af_f32_exp(float x) {
         const float magic = 0x1.8p23f;
-        /* Beyond these the result is infinite or zero; a NaN becomes the lower bound here and NaN again at the end. */
-        float c = af_blend_f32(af_mask32(x < 89.0f), x, 89.0f);
+        /* Outside, and for NaN, the polynomial sees 0: no slow subnormals on the way to a result that is known. */
+        uint32_t below = af_mask32(x <= -104.0f), above = af_mask32(x >= 89.0f);
+        float c = af_f32_from_bits(af_bits_f32(x) & ~(below | above | af_mask32(x != x)));
         float t, n, h, w, r, r_low, p, s, y;
         int32_t k, k1;
 
-        c = af_blend_f32(af_mask32(c > -104.0f), c, -104.0f);
         t = c * 0x1.715476p0f + magic;
         n = t - magic;
         k = (int32_t)(af_bits_f32(t) - af_bits_f32(magic));
@@ -125,6 +125,7 @@ AF_FN float af_f32_exp(float x) {
         k1 = k >> 1;
         y = y * af_f32_from_bits((uint32_t)(k1 + 127) << 23);
         y = y * af_f32_from_bits((uint32_t)(k - k1 + 127) << 23);
+        y = af_blend_f32(above, af_f32_from_bits(AF_F32_INF), af_f32_from_bits(af_bits_f32(y) & ~below));
         return af_blend_f32(af_mask32(x != x), af_f32_from_bits(AF_F32_NAN), y);
 }
 
