@@ -75,11 +75,11 @@ static uint32_t series(uint64_t i, uint64_t salt) {
                 printf("prim %s %016llx\n", name, (unsigned long long)digest_state);                                                       \
         } while (0)
 
-static void print_prims(void) {
-        static float a[IDENTITY_N], b[IDENTITY_N];
-        static uint16_t ha[IDENTITY_N], hb[IDENTITY_N];
-        static int32_t ia[IDENTITY_N], ib[IDENTITY_N];
+static float a[IDENTITY_N], b[IDENTITY_N];
+static uint16_t ha[IDENTITY_N], hb[IDENTITY_N];
+static int32_t ia[IDENTITY_N], ib[IDENTITY_N];
 
+static void fill_series(void) {
         for (int k = 0; k < IDENTITY_N; k++) {
                 a[k] = af_f32_from_bits(series((uint64_t)k, 1));
                 b[k] = k % 5 ? af_f32_from_bits(series((uint64_t)k, 2)) : a[k];
@@ -88,6 +88,9 @@ static void print_prims(void) {
                 ia[k] = (int32_t)mix((uint64_t)k * 8 + 5) >> (k % 32);
                 ib[k] = (int32_t)mix((uint64_t)k * 8 + 6) >> (k % 29);
         }
+}
+
+static void print_f32(void) {
         DIGEST_LOOP("f32 add", float, af_f32_add(x, y));
         DIGEST_LOOP("f32 sub", float, af_f32_sub(x, y));
         DIGEST_LOOP("f32 mul", float, af_f32_mul(x, y));
@@ -105,6 +108,9 @@ static void print_prims(void) {
                     (uint8_t)(af_f32_lt(x, y) + 2 * af_f32_le(x, y) + 4 * af_f32_eq(x, y) + 8 * af_f32_ne(x, y) + 16 * af_f32_ge(x, y) +
                               32 * af_f32_gt(x, y)));
         DIGEST_LOOP("f32 select", float, af_f32_select(af_f32_lt(x, y), x, y));
+}
+
+static void print_narrow(void) {
         DIGEST_LOOP("f16 add", uint16_t, af_f16_add(h, g));
         DIGEST_LOOP("f16 sub", uint16_t, af_f16_sub(h, g));
         DIGEST_LOOP("f16 mul", uint16_t, af_f16_mul(h, g));
@@ -119,6 +125,9 @@ static void print_prims(void) {
         DIGEST_LOOP("i32 max", int32_t, af_i32_max(i, af_i32_min(j, 7)));
         DIGEST_LOOP("i16 mul", int16_t, af_i16_mul(af_i16_add((int16_t)i, (int16_t)j), (int16_t)j));
         DIGEST_LOOP("shifts", int32_t, af_i32_shr(i, (uint32_t)j & 63) ^ af_i32_shl(j, (uint32_t)i & 63));
+}
+
+static void print_casts(void) {
         for (int m = AF_ROUND_NONE; m <= AF_ROUND_TRUNC; m++) {
                 const enum af_round mode = (enum af_round)m;
 
@@ -202,7 +211,10 @@ static void print_combines(void) {
 #endif
 
 static void print_identity(void) {
-        print_prims();
+        fill_series();
+        print_f32();
+        print_narrow();
+        print_casts();
 #ifndef IDENTITY_HEADERS_ONLY
         print_ops();
         print_combines();
