@@ -192,6 +192,10 @@ static void enter(struct import *im, struct val *v) {
         char name[32];
         if (im->error || v->name)
                 return;
+        if (!v->constant && v->input < 0) {
+                im_refuse(im, "op %s of data", v->producer ? v->producer->op_type : "?");
+                return;
+        }
         snprintf(name, sizeof(name), "v%u", im->n_names++);
         struct af_fragment_tensor t = {.name = af_arena_strdup(im->arena, name), .dtype = v->dtype, .rank = v->rank};
         int r = t.name ? af_fragment_dims_const(im->f, v->dims, v->rank, &dims) : -ENOMEM;

@@ -140,10 +140,15 @@ static void folded(struct import *im) {
                         return;
                 }
         im->out[0] = im_fold(im, im->node, im->in, im->n_in);
-        if (!im->out[0])
+        if (!im->out[0]) {
                 im_refuse(im, "op %s of this kind", im->node->op_type);
-        else
-                im->ret->n_folded++;
+                return;
+        }
+        im->ret->n_folded++;
+        /* pieces of what is fed serve as parameters; as data they would put one call's values into the fragment */
+        if (strcmp(im->node->op_type, "Concat") == 0 || strcmp(im->node->op_type, "Slice") == 0)
+                for (uint32_t i = 0; i < im->n_in; i++)
+                        im->out[0]->constant &= !im->in[i] || im->in[i]->constant;
 }
 
 /* Inference: the data as it is, and a mask that keeps everything. */
