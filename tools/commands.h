@@ -10,3 +10,5 @@ extern const struct af_command af_command_explain;
 extern const struct af_command af_command_key;
 extern const struct af_command af_command_run;
 extern const struct af_command af_command_stats;
+extern const struct af_command af_command_verify;
+extern const struct af_command af_command_warm;

@@ -30,29 +30,33 @@ int af_frag_resolve(struct af_frag *frag, struct af_diags *diags) {
         return 0;
 }
 
-int af_frag_load(const char *path, struct af_frag *ret_frag) {
+int af_frag_parse(const char *path, struct af_frag *ret_frag, struct af_diags *diags) {
         AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
-        AF_CLEANUP(af_diags_deinit) struct af_diags diags = {0};
         int r = read_all(path, &text);
-        if (r < 0) {
-                fprintf(stderr, "error: %s: %s\n", path, r == -EFBIG ? "is over the limit of 64 MiB" : strerror(-r));
-                return AF_EXIT_FAILED;
-        }
+        if (r < 0)
+                return r;
         *ret_frag = (struct af_frag){.path = path};
         af_arena_init(&ret_frag->arena, 0);
         r = af_fragment_init(&ret_frag->f, &ret_frag->arena);
         if (r == 0)
-                r = af_fragment_parse(&ret_frag->f, (const char *)text.data, text.size, &diags);
+                r = af_fragment_parse(&ret_frag->f, (const char *)text.data, text.size, diags);
         if (r == 0)
-                r = af_frag_resolve(ret_frag, &diags);
+                r = af_frag_resolve(ret_frag, diags);
+        if (r != 0)
+                af_frag_deinit(ret_frag);
+        return r;
+}
+
+int af_frag_load(const char *path, struct af_frag *ret_frag) {
+        AF_CLEANUP(af_diags_deinit) struct af_diags diags = {0};
+        int r = af_frag_parse(path, ret_frag, &diags);
         if (r == 0)
                 return 0;
         if (r < 0)
-                fprintf(stderr, "error: %s: %s\n", path, strerror(-r));
+                fprintf(stderr, "error: %s: %s\n", path, r == -EFBIG ? "is over the limit of 64 MiB" : strerror(-r));
         else
                 fprintf(stderr, "%s: the fragment is invalid\n", path);
         af_out_diags(&diags);
-        af_frag_deinit(ret_frag);
         return AF_EXIT_FAILED;
 }
 

@@ -14,6 +14,8 @@ struct af_frag {
 };
 /* Reads and checks path ("-": stdin). Mistakes go to stderr. 0, or AF_EXIT_FAILED; then nothing is left to free. */
 int af_frag_load(const char *path, struct af_frag *ret_frag) AF_WARN_UNUSED;
+/* The same with the mistakes in diags. 0, -errno, AF_GRAPH_E_INVALID. */
+int af_frag_parse(const char *path, struct af_frag *ret_frag, struct af_diags *diags) AF_WARN_UNUSED;
 /* For a fragment that was built elsewhere (an importer): f.arena is frag's own. 0, -ENOMEM, AF_GRAPH_E_INVALID. */
 int af_frag_resolve(struct af_frag *frag, struct af_diags *diags) AF_WARN_UNUSED;
 void af_frag_deinit(struct af_frag *frag);

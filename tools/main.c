@@ -7,7 +7,8 @@
 #include "tools/commands.h"
 
 static const struct af_command *const commands[] = {
-        &af_command_compile, &af_command_run, &af_command_explain, &af_command_key, &af_command_stats, &af_command_clear,
+        &af_command_compile, &af_command_run, &af_command_verify, &af_command_warm,
+        &af_command_explain, &af_command_key, &af_command_stats,  &af_command_clear,
 };
 
 static void help(FILE *out) {

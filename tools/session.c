@@ -27,31 +27,33 @@ static bool has_option(const struct af_args *args, const char *name) {
 }
 
 static void log_line(void *userdata, enum autofuse_log_level level, const char *line) {
-        if (level == AUTOFUSE_LOG_INFO)
+        const struct af_session *s = userdata;
+        if (level == AUTOFUSE_LOG_INFO && !s->silent_fallbacks)
                 fprintf(stderr, "%s\n", line);
 }
 
 int af_session_open(const struct af_args *args, struct af_session *ret_session) {
-        struct af_session s = {.deadline_ms = 600000};
-        s.offline = !has_option(args, "socket") || (has_option(args, "offline") && af_args_flag(args, "offline"));
+        struct af_session *s = ret_session;
+        *s = (struct af_session){.deadline_ms = 600000};
+        s->offline = !has_option(args, "socket") || (has_option(args, "offline") && af_args_flag(args, "offline"));
         if (has_option(args, "timeout"))
-                s.deadline_ms = (uint32_t)AF_MIN(af_args_number(args, "timeout", 600) * 1000, (uint64_t)UINT32_MAX);
-        if (!s.offline) {
-                struct autofuse_options o = AUTOFUSE_OPTIONS_INIT;
-                struct autofuse_error *error = NULL;
-                o.socket = af_args_text(args, "socket");
-                o.client_name = "autofusectl";
-                o.log = log_line;
-                enum autofuse_status status = autofuse_context_open(&o, &s.ctx, &error);
-                if (status == AUTOFUSE_OK)
-                        status = af_autostart(s.ctx, &error);
-                if (status != AUTOFUSE_OK) {
-                        autofuse_context_close(s.ctx);
-                        af_session_report(NULL, status, error);
-                        return AF_EXIT_FAILED;
-                }
+                s->deadline_ms = (uint32_t)AF_MIN(af_args_number(args, "timeout", 600) * 1000, (uint64_t)UINT32_MAX);
+        if (s->offline)
+                return AF_EXIT_OK;
+        struct autofuse_options o = AUTOFUSE_OPTIONS_INIT;
+        struct autofuse_error *error = NULL;
+        o.socket = af_args_text(args, "socket");
+        o.client_name = "autofusectl";
+        o.log = log_line;
+        o.userdata = s;
+        enum autofuse_status status = autofuse_context_open(&o, &s->ctx, &error);
+        if (status == AUTOFUSE_OK)
+                status = af_autostart(s->ctx, &error);
+        if (status != AUTOFUSE_OK) {
+                af_session_close(s);
+                af_session_report(NULL, status, error);
+                return AF_EXIT_FAILED;
         }
-        *ret_session = s;
         return AF_EXIT_OK;
 }
 

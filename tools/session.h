@@ -12,7 +12,8 @@
 struct af_session_env; /* a loaded environment, by target */
 struct af_session {
         bool offline;
-        bool quiet; /* no progress on stderr */
+        bool quiet;            /* no progress on stderr */
+        bool silent_fallbacks; /* `Fallback …` lines are printed by the command, or not at all */
         uint32_t deadline_ms;
         struct autofuse_context *ctx; /* server mode */
         struct af_session_env *envs;
