@@ -11,21 +11,21 @@
 
 /* Counters of one launch by the checked twin. */
 struct af_twin_stats {
-        uint64_t mte2_bytes, mte3_bytes, scalar_bytes; /* GM traffic, distinct 32-byte sectors per call */
+        uint64_t mte2_bytes, mte3_bytes, scalar_bytes;         /* GM traffic, distinct 32-byte sectors per call */
         uint64_t mte2_cycles, v_cycles, mte3_cycles, s_cycles; /* modelled, of the busiest block */
-        uint64_t total_cycles; /* modelled timeline of the busiest block */
+        uint64_t total_cycles;                                 /* modelled timeline of the busiest block */
         uint64_t n_vector_calls, n_dma_calls;
 };
 struct af_twin_launch {
-        void *const *args;       /* GM pointers in the entry's order */
+        void *const *args;         /* GM pointers in the entry's order */
         const uint64_t *arg_bytes; /* extents behind args[i] for bounds checks (checked policy); NULL: unchecked */
         uint32_t n_args;
-        const void *tiling;      /* POD by value; NULL: none */
+        const void *tiling; /* POD by value; NULL: none */
         uint32_t block_dim;
         uint32_t first_block, n_blocks; /* the part of the grid to run; kernels that SyncAll need all of it */
-        uint32_t count_only;     /* checked: count bytes and cycles without computing */
-        struct af_twin_stats *stats; /* may be NULL */
-        char *error;             /* checked: message of the first rule broken; may be NULL */
+        uint32_t count_only;            /* checked: count bytes and cycles without computing */
+        struct af_twin_stats *stats;    /* may be NULL */
+        char *error;                    /* checked: message of the first rule broken; may be NULL */
         uint32_t error_size;
 };
 /* Signature of AF_TWIN_LAUNCH_SYMBOL: 0, or 1 with error set. */

@@ -137,6 +137,7 @@ class Call {
         void run(int r, int i, int n, int flat_at); /* one run of elements: order and poison */
         void run_bits(uint32_t dst_byte, int bit, int r, int i, int n);
         void run_gather(uint32_t to, uint32_t offsets, int n);
+        void run_spread(int rep);
         void source(const Operand &o, uint32_t at, uint32_t bytes) const { touch(V, op_, o.name, o.buf, at, bytes, false); }
         void result(uint32_t at, uint32_t bytes) const { touch(V, op_, "dst", dst_.buf, at, bytes, true); }
         void refuse_poison(const Operand &o, uint32_t at, uint32_t bytes, const char *what) const {
@@ -329,6 +330,19 @@ inline __attribute__((noinline)) bool Call::count(int32_t n) {
         return finish(0);
 }
 
+/* Element b of each group of eight fills block b. */
+inline void Call::run_spread(int rep) {
+        for (int r = 0; r < rep; r++)
+                for (int b = 0; b < 8; b++) {
+                        uint32_t from = src_[0].offset + static_cast<uint32_t>((r * 8 + b) * src_[0].elem);
+                        uint32_t to = dst_.offset + static_cast<uint32_t>(r * dst_.rep + b * dst_.blk) * twin::BLOCK;
+                        source(src_[0], from, src_[0].elem);
+                        check_overlap(to, twin::BLOCK, dst_, src_[0], from, src_[0].elem);
+                        result(to, twin::BLOCK);
+                        set_shadow(to, twin::BLOCK, poisoned(from, src_[0].elem) ? 0xff : 0);
+                }
+}
+
 template <class M> inline __attribute__((noinline)) bool Call::repeat(const M &m, int rep) {
         int width = lanes(), top = -1;
         if (rep < 1 || rep > 255)
@@ -358,15 +372,7 @@ template <class M> inline __attribute__((noinline)) bool Call::repeat(const M &m
         if (counting())
                 return finish(0);
         if (kind_ == SPREAD) {
-                for (int r = 0; r < rep; r++)
-                        for (int b = 0; b < 8; b++) {
-                                uint32_t from = src_[0].offset + static_cast<uint32_t>((r * 8 + b) * src_[0].elem);
-                                uint32_t to = dst_.offset + static_cast<uint32_t>(r * dst_.rep + b * dst_.blk) * twin::BLOCK;
-                                source(src_[0], from, src_[0].elem);
-                                check_overlap(to, twin::BLOCK, dst_, src_[0], from, src_[0].elem);
-                                result(to, twin::BLOCK);
-                                set_shadow(to, twin::BLOCK, poisoned(from, src_[0].elem) ? 0xff : 0);
-                        }
+                run_spread(rep);
                 return finish(0);
         }
         int run_length = static_cast<int>(twin::BLOCK) / (static_cast<int>(twin::REPEAT) / width);

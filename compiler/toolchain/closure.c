@@ -37,17 +37,19 @@ static int digest_now(struct af_closure_file *f) {
 }
 
 int af_closure_add(struct af_closure *c, const char *role, const char *path, bool optional) {
-        AF_CLEANUP(af_freep) char *real = realpath(path, NULL);
+        struct af_closure_file f;
 
-        if (!real)
-                return optional && (errno == ENOENT || errno == ENOTDIR) ? 0 : -errno;
         for (uint32_t i = 0; i < c->n; i++)
-                if (strcmp(c->files[i].path, real) == 0)
+                if (strcmp(c->files[i].path, path) == 0)
                         return 0;
-        int r = af_arena_grow(c->arena, &c->files, &c->cap, c->n + 1, sizeof(*c->files));
+        int r = af_file_id_get(path, &f.id);
+        if (r < 0)
+                return optional && (r == -ENOENT || r == -ENOTDIR) ? 0 : r;
+        r = af_arena_grow(c->arena, &c->files, &c->cap, c->n + 1, sizeof(*c->files));
         if (r < 0)
                 return r;
-        struct af_closure_file f = {.role = af_arena_strdup(c->arena, role), .path = af_arena_strdup(c->arena, real)};
+        f.role = af_arena_strdup(c->arena, role);
+        f.path = af_arena_strdup(c->arena, path);
         if (!f.role || !f.path)
                 return -ENOMEM;
         r = digest_now(&f);

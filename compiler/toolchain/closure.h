@@ -17,7 +17,7 @@ struct af_file_id {
 };
 struct af_closure_file {
         const char *role; /* enters the digest: "as", "header:twin/core.h", "lib:libz.so.1" */
-        const char *path; /* absolute, symlinks resolved */
+        const char *path; /* absolute, as found: a link that comes to point elsewhere shows as a change */
         struct af_file_id id;
         struct af_digest digest;
 };
@@ -31,7 +31,7 @@ struct af_closure {
 int af_file_id_get(const char *path, struct af_file_id *ret_id) AF_WARN_UNUSED;
 bool af_file_id_equal(const struct af_file_id *a, const struct af_file_id *b);
 
-/* Adds a file by its resolved path, with its digest; one that is there already, or that does not exist where optional is set, is fine. 0 or
+/* Adds a file with its digest; one that is there already, or that does not exist where optional is set, is fine. 0 or
  * -errno. */
 int af_closure_add(struct af_closure *c, const char *role, const char *path, bool optional) AF_WARN_UNUSED;
 /* Adds the shared libraries that the program's loader names. Blocks (runs the loader's tracing mode). 0 or -errno. */

@@ -36,18 +36,20 @@ static void trace_run(struct compile *c, const char *what, const struct af_spawn
                               r->signal ? r->signal : r->exit_code);
 }
 
+/* Milliseconds to the deadline, at least 1; 0: there is none. */
+static uint64_t left_ms(const struct compile *c) {
+        uint64_t now = af_clock_now_us();
+
+        return !c->deadline_us ? 0 : now >= c->deadline_us ? 1 : (c->deadline_us - now) / 1000 + 1;
+}
+
 /* Runs one command in the directory. 0, -errno, AF_TOOLCHAIN_E_*. */
 static int run(struct compile *c, const char *what, const char *const *argv, struct af_buf *err) {
         struct af_spawn_result result;
         struct af_spawn spawn = {.argv = argv, .envp = c->env.envp, .cwd = c->dir, .lifeline_fd = c->lifeline_fd, .new_group = true};
         size_t before = err->size;
 
-        if (c->deadline_us) {
-                uint64_t now = af_clock_now_us();
-                if (now >= c->deadline_us)
-                        return AF_TOOLCHAIN_E_TIMEOUT;
-                spawn.timeout_ms = (c->deadline_us - now) / 1000 + 1;
-        }
+        spawn.timeout_ms = left_ms(c);
         int r = af_spawn_run(&spawn, err, err, &result);
         if (r == -ENOENT || r == -EACCES)
                 return AF_TOOLCHAIN_E_MISSING;
@@ -109,7 +111,7 @@ static int compile_host(struct compile *c, struct af_buf *binary, struct af_buf 
         int r = af_toolchain_command(&c->arena, c->t, "kernel.cpp", "kernel.so", &plain);
         if (r)
                 return r;
-        char *pch = af_pch_get(&c->arena, c->t, c->dir, c->trace);
+        char *pch = af_pch_get(&c->arena, c->t, c->dir, left_ms(c), c->lifeline_fd, c->trace);
         if (pch) {
                 af_argv_add(&argv, plain[0]);
                 af_argv_add(&argv, af_arena_printf(&c->arena, "-I%s", pch)); /* searched first: finds the .gch, or goes on */

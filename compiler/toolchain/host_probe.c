@@ -94,6 +94,7 @@ static int make_argv(struct af_arena *arena, struct af_toolchain *t) {
         if (!is_clang(t)) {
                 af_argv_add(&flags, "-fno-gnu-unique");
                 af_argv_add(&flags, "-fno-ident");
+                af_argv_add(&flags, "-ftrack-macro-expansion=0"); /* errors name the call, not the twin's macros */
         }
         int r = 0;
         if (!t->config.extra_flags || !strstr(t->config.extra_flags, "-march="))

@@ -46,7 +46,8 @@ int af_memo_load(struct af_arena *arena, const struct af_digest *key, struct af_
 void af_memo_save(const struct af_digest *key, const struct af_toolchain *t, const struct af_closure *c);
 
 /* Precompiled header (pch.c): directory to put before the include path, or NULL: compile plainly. */
-char *af_pch_get(struct af_arena *arena, const struct af_toolchain *t, const char *tmp, struct af_buf *trace) AF_WARN_UNUSED;
+char *af_pch_get(struct af_arena *arena, const struct af_toolchain *t, const char *tmp, uint64_t timeout_ms, int lifeline_fd,
+                 struct af_buf *trace) AF_WARN_UNUSED;
 
 /* What a finished run means: 0, REJECTED, KILLED, TIMEOUT, SPACE, or -ECANCELED where the lifeline went. */
 int af_tool_classify(const struct af_spawn_result *result, const void *err, size_t n_err) AF_WARN_UNUSED;

@@ -13,7 +13,7 @@
 #include "base/io.h"
 #include "compiler/toolchain/internal.h"
 
-#define MAKE_TIMEOUT_MS 120000
+#define MAKE_TIMEOUT_MS 120000u
 
 static void note(struct af_buf *trace, const char *text) {
         if (trace)
@@ -34,22 +34,23 @@ static char *key_dir(struct af_arena *arena, const struct af_toolchain *t) {
         return af_arena_printf(arena, "%s/%.32s", t->config.pch_dir, hex);
 }
 
-static bool present(const char *dir, const char *file) {
+static bool present(const struct af_toolchain *t, const char *dir, const char *file) {
         struct stat st;
 
-        return af_dir_ours(dir) == 0 && lstat(file, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
-               (st.st_uid == geteuid() || st.st_uid == 0) && !(st.st_mode & (S_IWGRP | S_IWOTH));
+        return af_dir_ours(t->config.pch_dir) == 0 && af_dir_ours(dir) == 0 && lstat(file, &st) == 0 && S_ISREG(st.st_mode) &&
+               st.st_size > 0 && (st.st_uid == geteuid() || st.st_uid == 0) && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /* Compiles into the job's own directory, then renames. */
-static int make(struct af_arena *arena, const struct af_toolchain *t, const char *tmp, const char *dir) {
+static int make(struct af_arena *arena, const struct af_toolchain *t, const char *tmp, const char *dir, uint64_t timeout_ms,
+                int lifeline_fd) {
         AF_CLEANUP(af_buf_deinit) struct af_buf err = AF_BUF_INIT;
         AF_CLEANUP(af_buf_deinit) struct af_buf made = AF_BUF_INIT;
         struct af_argv argv = {.arena = arena};
         struct af_tool_env env;
         struct af_spawn_result result;
-        char *output = af_arena_printf(arena, "%s/kernel_operator.h.gch", tmp),
-             *target = af_arena_printf(arena, "%s/kernel_operator.h.gch", dir);
+        char *output = af_arena_printf(arena, "%s/precompiled", tmp), /* no name that the compiler would look for here */
+                *target = af_arena_printf(arena, "%s/kernel_operator.h.gch", dir);
 
         af_argv_add_all(&argv, t->argv);
         af_argv_add(&argv, "-x");
@@ -61,35 +62,38 @@ static int make(struct af_arena *arena, const struct af_toolchain *t, const char
         struct af_spawn spawn = {.argv = af_argv_take(&argv),
                                  .envp = env.envp,
                                  .cwd = tmp,
-                                 .timeout_ms = MAKE_TIMEOUT_MS,
-                                 .lifeline_fd = -1,
+                                 .timeout_ms = timeout_ms ? AF_MIN(timeout_ms, MAKE_TIMEOUT_MS) : MAKE_TIMEOUT_MS,
+                                 .lifeline_fd = lifeline_fd,
                                  .new_group = true};
         if (!spawn.argv || !output || !target)
                 return -ENOMEM;
-        int r = af_spawn_run(&spawn, &err, &err, &result);
+        int r = af_io_make_dirs(dir, 0700);
+        if (r == 0)
+                r = af_dir_ours(t->config.pch_dir);
+        if (r == 0)
+                r = af_dir_ours(dir);
+        if (r == 0)
+                r = af_spawn_run(&spawn, &err, &err, &result);
         if (r < 0)
                 return r;
         if (result.signal || result.exit_code || result.timed_out)
                 return -EIO;
         r = af_io_read_file(output, 256u << 20, &made);
-        if (r == 0)
-                r = af_io_make_dirs(dir, 0755);
-        if (r == 0)
-                r = af_dir_ours(dir);
         return r == 0 ? af_io_publish_file(target, made.data, made.size, 0644) : r;
 }
 
-char *af_pch_get(struct af_arena *arena, const struct af_toolchain *t, const char *tmp, struct af_buf *trace) {
+char *af_pch_get(struct af_arena *arena, const struct af_toolchain *t, const char *tmp, uint64_t timeout_ms, int lifeline_fd,
+                 struct af_buf *trace) {
         if (!t->config.pch_dir || strstr(t->version, "clang")) /* clang takes a .gch only where it is named */
                 return NULL;
         char *dir = key_dir(arena, t), *file = dir ? af_arena_printf(arena, "%s/kernel_operator.h.gch", dir) : NULL;
         if (!file)
                 return NULL;
-        if (present(dir, file)) {
+        if (present(t, dir, file)) {
                 note(trace, "hit");
                 return dir;
         }
-        int r = make(arena, t, tmp, dir);
+        int r = make(arena, t, tmp, dir, timeout_ms, lifeline_fd);
         if (r < 0) {
                 note(trace, r == -EROFS || r == -EACCES ? "directory not writable, plain compile" : "not made, plain compile");
                 return NULL;

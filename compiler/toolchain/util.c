@@ -95,8 +95,10 @@ char *af_tool_find(struct af_arena *arena, const char *name) {
         char path[4096];
 
         if (strchr(name, '/')) {
-                AF_CLEANUP(af_freep) char *real = realpath(name, NULL);
-                return real && access(real, X_OK) == 0 ? af_arena_strdup(arena, real) : NULL;
+                AF_CLEANUP(af_freep) char *cwd = name[0] == '/' ? NULL : getcwd(NULL, 0);
+                if (access(name, X_OK) != 0)
+                        return NULL;
+                return cwd ? af_arena_printf(arena, "%s/%s", cwd, name) : af_arena_strdup(arena, name);
         }
         for (const char *dir = TOOL_PATH; *dir;) {
                 size_t n = strcspn(dir, ":");
