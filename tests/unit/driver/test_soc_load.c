@@ -75,5 +75,5 @@ Test(soc_load, mistakes_are_named_with_line) {
         cr_assert(strstr(diags.items[2].where, "Ascend910B2.yaml:6"), "%s", diags.items[2].where);
         cr_assert(strstr(diags.items[2].what, "a whole number above 0"));
         af_diags_deinit(&diags);
-        af_io_remove_tree(dir);
+        cr_assert_eq(af_io_remove_tree(dir), 0);
 }
