@@ -28,7 +28,8 @@ def start(build, home):
 
 
 def verify(ctl, socket, test):
-    cmd = [ctl, 'verify', os.path.join(DATA, test, 'model.onnx'), '--json', '--socket', socket]
+    folder = os.path.join(DATA, test)
+    cmd = [ctl, 'verify', os.path.join(folder, 'model.onnx'), '--data', folder, '--json', '--socket', socket]
     try:
         r = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
     except subprocess.TimeoutExpired:
@@ -44,7 +45,7 @@ def judge(test, answer, trouble):
     """'ok', 'refused', or what is wrong."""
     if answer is None or trouble:
         return trouble or 'no answer'
-    result = answer['result']
+    result = answer['verdict']
     if result == 'ok' or (CUT_BFLOAT16.match(test) and result.startswith('mismatch')):
         return 'ok' if result == 'ok' else 'refused'
     return 'refused' if REFUSED.match(result) else result
@@ -68,13 +69,13 @@ def main():
             for test, answer, trouble in pool.map(lambda t: verify(ctl, socket, t), tests):
                 verdict = judge(test, answer, trouble)
                 if a.list:
-                    print(f"{verdict:8} {test} {answer['result'] if answer else ''}")
+                    print(f"{verdict:8} {test} {answer['verdict'] if answer else ''}")
                 if verdict == 'ok':
                     n_ok += 1
-                    nodes += answer['nodes_fused'] + answer['fallbacks']
-                    fallbacks += answer['fallbacks']
+                    nodes += answer['nodes_fused'] + answer['nodes_fallback']
+                    fallbacks += answer['nodes_fallback']
                 elif verdict == 'refused':
-                    why = answer['result'][:60]
+                    why = answer['verdict'][:60]
                     reasons[why] = reasons.get(why, 0) + 1
                 else:
                     wrong += 1
