@@ -14,6 +14,7 @@ static const struct af_option options[] = {
         {0, "svg", AF_OPTION_TEXT, "FILE", "write a picture of the fused graph (- for standard output)"},
         {0, "sources", AF_OPTION_FLAG, NULL, "print each kernel's Ascend C source too"},
         {'a', "all", AF_OPTION_FLAG, NULL, "show merges that were refused, too"},
+        {'s', "socket", AF_OPTION_TEXT, "PATH", "taken as by every command, and not needed: no server is asked"},
         {0},
 };
 
@@ -230,15 +231,13 @@ static int run(const struct af_args *args) {
         struct af_named_view v;
         if (af_frag_load(args->operands[0], &frag) != 0)
                 return AF_EXIT_FAILED;
-        int r = af_session_open(args, &s);
+        af_session_open_offline(&s);
+        int r = af_named_view_make(&s, &frag, &v);
         if (r == AF_EXIT_OK) {
-                r = af_named_view_make(&s, &frag, &v);
-                if (r == AF_EXIT_OK) {
-                        r = show(args, &frag, &v);
-                        af_named_view_deinit(&v);
-                }
-                af_session_close(&s);
+                r = show(args, &frag, &v);
+                af_named_view_deinit(&v);
         }
+        af_session_close(&s);
         af_frag_deinit(&frag);
         return r;
 }

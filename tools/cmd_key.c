@@ -8,6 +8,7 @@
 static const struct af_option options[] = {
         AF_OPTIONS_COMMON,
         {'e', "explain", AF_OPTION_FLAG, NULL, "list everything that enters the key"},
+        {'s', "socket", AF_OPTION_TEXT, "PATH", "taken as by every command, and not needed: no server is asked"},
         {0},
 };
 
@@ -77,21 +78,20 @@ static int run(const struct af_args *args) {
         struct af_frag frag;
         struct af_prepared *prepared = NULL;
         const struct af_env *env;
+        int r = AF_EXIT_OK;
         if (af_frag_load(args->operands[0], &frag) != 0)
                 return AF_EXIT_FAILED;
-        int r = af_session_open(args, &s);
-        if (r == AF_EXIT_OK) {
-                if (af_prepared_new(&frag.f, &diags, &prepared) != 0) {
-                        af_out_diags(&diags);
-                        r = AF_EXIT_FAILED;
-                }
-                if (r == AF_EXIT_OK)
-                        r = af_session_env(&s, frag.f.soc, frag.f.toolchain, frag.f.twin, &env);
-                if (r == AF_EXIT_OK)
-                        r = show(args, &frag, prepared, env);
-                af_prepared_unref(prepared);
-                af_session_close(&s);
+        af_session_open_offline(&s);
+        if (af_prepared_new(&frag.f, &diags, &prepared) != 0) {
+                af_out_diags(&diags);
+                r = AF_EXIT_FAILED;
         }
+        if (r == AF_EXIT_OK)
+                r = af_session_env(&s, frag.f.soc, frag.f.toolchain, frag.f.twin, &env);
+        if (r == AF_EXIT_OK)
+                r = show(args, &frag, prepared, env);
+        af_prepared_unref(prepared);
+        af_session_close(&s);
         af_frag_deinit(&frag);
         return r;
 }

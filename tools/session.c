@@ -57,6 +57,10 @@ int af_session_open(const struct af_args *args, struct af_session *ret_session) 
         return AF_EXIT_OK;
 }
 
+void af_session_open_offline(struct af_session *ret_session) {
+        *ret_session = (struct af_session){.offline = true};
+}
+
 void af_session_close(struct af_session *s) {
         autofuse_context_close(s->ctx);
         while (s->envs) {

@@ -24,6 +24,8 @@ struct af_session {
  * where none runs and $AUTOFUSE_AUTOSTART is not 0. Reasons go to stderr. 0 or AF_EXIT_FAILED.
  */
 int af_session_open(const struct af_args *args, struct af_session *ret_session) AF_WARN_UNUSED;
+/* For commands that never ask a server. */
+void af_session_open_offline(struct af_session *ret_session);
 void af_session_close(struct af_session *s);
 /* Environment of a target in this process; lives as long as the session. Mistakes go to stderr. 0 or AF_EXIT_FAILED. */
 int af_session_env(struct af_session *s, const char *soc, const char *toolchain, enum af_twin twin,

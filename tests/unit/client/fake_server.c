@@ -156,6 +156,14 @@ static void send_progress(int to, uint64_t id, uint64_t ms) {
         af_buf_deinit(&out);
 }
 
+static void send_huge(int to, uint64_t id) {
+        struct af_buf out = AF_BUF_INIT;
+        af_frame_end(&out, af_frame_begin(&out, &(struct af_frame_header){.type = AF_FRAME_RESULT, .request_id = id}));
+        af_buf_patch_u32(&out, 16, AF_FRAME_MAX_BODY + 1);
+        send_all(to, out.data, out.size, -1);
+        af_buf_deinit(&out);
+}
+
 static bool answer_submit(struct fake_server *s, int to, const struct af_frame_header *h, const uint8_t *body) {
         enum fake_mode mode = s->mode;
         struct af_field canon, lookup;
@@ -170,14 +178,9 @@ static bool answer_submit(struct fake_server *s, int to, const struct af_frame_h
         case FAKE_GARBAGE:
                 send_all(to, "this is not a frame, and it is longer than a header", 50, -1);
                 return true;
-        case FAKE_HUGE: {
-                struct af_buf out = AF_BUF_INIT;
-                af_frame_end(&out, af_frame_begin(&out, &(struct af_frame_header){.type = AF_FRAME_RESULT, .request_id = h->request_id}));
-                af_buf_patch_u32(&out, 16, AF_FRAME_MAX_BODY + 1);
-                send_all(to, out.data, out.size, -1);
-                af_buf_deinit(&out);
+        case FAKE_HUGE:
+                send_huge(to, h->request_id);
                 return true;
-        }
         case FAKE_CLOSE_ONCE:
                 if (n == 0)
                         return false;
