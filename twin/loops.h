@@ -84,14 +84,26 @@ template <class Op, class T> AF_TWIN_NOINLINE void loop1s(T *dst, const T *src, 
                 d[i] = Op::f(a[i], s);
 }
 
+/* f(0..n), n mostly the elements of one block. */
+template <class F> AF_TWIN_INLINE void apply(int per, int n, F f) {
+        if (n == per) {
+                AF_TWIN_IVDEP
+                AF_TWIN_ROLLED
+                for (int k = 0; k < per; k++)
+                        f(k);
+                return;
+        }
+        AF_TWIN_IVDEP
+        for (int k = 0; k < n; k++)
+                f(k);
+}
+
 template <class Op, class T> AF_TWIN_NOINLINE void rep1(T *d, const T *a, const Mask &m, int rep, const UnaryRepeatParams &p) {
         constexpr int lanes = REPEAT / sizeof(T), per = BLOCK / sizeof(T);
         walk(lanes, p.dstBlkStride == 1 && p.srcBlkStride == 1 ? lanes : per, m, rep, [&](int r, int i, int n) {
                 T *x = at(d, r, i, p.dstBlkStride, p.dstRepStride);
                 const T *y = at(a, r, i, p.srcBlkStride, p.srcRepStride);
-                AF_TWIN_IVDEP
-                for (int k = 0; k < n; k++)
-                        x[k] = Op::f(y[k]);
+                apply(per, n, [&](int k) { x[k] = Op::f(y[k]); });
         });
 }
 template <class Op, class T> AF_TWIN_NOINLINE void rep2(T *d, const T *a, const T *b, const Mask &m, int rep, const BinaryRepeatParams &p) {
@@ -100,9 +112,7 @@ template <class Op, class T> AF_TWIN_NOINLINE void rep2(T *d, const T *a, const 
         walk(lanes, flat ? lanes : per, m, rep, [&](int r, int i, int n) {
                 T *x = at(d, r, i, p.dstBlkStride, p.dstRepStride);
                 const T *y = at(a, r, i, p.src0BlkStride, p.src0RepStride), *z = at(b, r, i, p.src1BlkStride, p.src1RepStride);
-                AF_TWIN_IVDEP
-                for (int k = 0; k < n; k++)
-                        x[k] = Op::f(y[k], z[k]);
+                apply(per, n, [&](int k) { x[k] = Op::f(y[k], z[k]); });
         });
 }
 template <class Op, class T> AF_TWIN_NOINLINE void rep1s(T *d, const T *a, T s, const Mask &m, int rep, const UnaryRepeatParams &p) {
@@ -110,9 +120,7 @@ template <class Op, class T> AF_TWIN_NOINLINE void rep1s(T *d, const T *a, T s, 
         walk(lanes, p.dstBlkStride == 1 && p.srcBlkStride == 1 ? lanes : per, m, rep, [&](int r, int i, int n) {
                 T *x = at(d, r, i, p.dstBlkStride, p.dstRepStride);
                 const T *y = at(a, r, i, p.srcBlkStride, p.srcRepStride);
-                AF_TWIN_IVDEP
-                for (int k = 0; k < n; k++)
-                        x[k] = Op::f(y[k], s);
+                apply(per, n, [&](int k) { x[k] = Op::f(y[k], s); });
         });
 }
 

@@ -39,11 +39,12 @@ inline int mask_run(const Mask &m, int i, int most) {
 template <class F> AF_TWIN_INLINE void walk(int lanes, int run, const Mask &m, int rep, F f) {
         int end = m.n >= 0 ? m.n : lanes;
         for (int r = 0; r < rep; r++)
-                for (int i = 0; i < end;) {
-                        int most = run - i % run < end - i ? run - i % run : end - i, n = m.n >= 0 ? most : mask_run(m, i, most);
+                for (int i = 0, edge = run; i < end;) {
+                        int most = (edge < end ? edge : end) - i, n = m.n >= 0 ? most : mask_run(m, i, most);
                         if (n > 0)
                                 f(r, i, n);
                         i += n > 0 ? n : 1;
+                        edge += i >= edge ? run : 0;
                 }
 }
 } // namespace AscendC::twin

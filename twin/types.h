@@ -38,8 +38,10 @@ enum KernelMetaType {
 
 #if defined(__clang__)
 #define AF_TWIN_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#define AF_TWIN_ROLLED
 #else
-#define AF_TWIN_IVDEP _Pragma("GCC ivdep")
+#define AF_TWIN_IVDEP  _Pragma("GCC ivdep")
+#define AF_TWIN_ROLLED _Pragma("GCC unroll 1") /* short loops: vectorised instead of unrolled into scalars */
 #endif
 #define AF_TWIN_NOINLINE __attribute__((noinline))
 #define AF_TWIN_INLINE   inline __attribute__((always_inline))

@@ -204,3 +204,42 @@ Test(compile, names_a_compile_error_the_same_way_twice) {
         cr_assert(!memmem(c.err.data, c.err.size, c.dir, strlen(c.dir)));
         teardown(&c);
 }
+
+Test(compile, clang_gives_the_same_numbers) {
+        struct af_arena arena;
+        struct af_toolchain t;
+        struct af_diags diags = {0};
+        struct af_soc soc = {0};
+        struct af_buf text = AF_BUF_INIT, binary = AF_BUF_INIT, err = AF_BUF_INIT;
+        struct af_host_kernel *by_clang = NULL, *by_gcc;
+        static float a[3000], b[3000], c[3000], d[3000];
+        uint32_t tiling[] = {3000, 512};
+        void *args[] = {a, b, c}, *args_gcc[] = {a, b, d};
+
+        af_arena_init(&arena, 0);
+        struct af_toolchain_config config = {.id = "host",
+                                             .driver = "clang++",
+                                             .include_root = source_root(),
+                                             .twin_dir = af_arena_printf(&arena, "%s/twin", source_root())};
+        if (af_toolchain_probe(&arena, &config, &soc, AF_TWIN_FAST, &t, &diags) == AF_TOOLCHAIN_E_MISSING)
+                cr_skip("no clang++ here");
+        cr_assert_null(strstr(t.flags, "native"));
+        cr_assert_eq(af_io_read_file(af_arena_printf(&arena, "%s/tests/unit/twin/kernels/add_exp.cpp", source_root()), 1 << 20, &text), 0);
+        cr_assert_eq(af_toolchain_compile(&t, "add_exp", text.data, text.size, 60000, -1, &binary, &err, NULL), 0, "%.*s", (int)err.size,
+                     (char *)err.data);
+        cr_assert_eq(af_host_kernel_load(binary.data, binary.size, &by_clang, NULL), 0);
+        by_gcc = kernel_build("add_exp.cpp", "add_exp", AF_TWIN_FAST);
+        for (uint32_t i = 0; i < 3000; i++) {
+                a[i] = 0.01f * (float)i - 14.0f;
+                b[i] = 0.5f - 0.0007f * (float)i;
+        }
+        cr_assert_eq(kernel_run(by_clang, args, NULL, 3, tiling, 3, NULL, NULL), 0);
+        cr_assert_eq(kernel_run(by_gcc, args_gcc, NULL, 3, tiling, 3, NULL, NULL), 0);
+        cr_assert_eq(memcmp(c, d, sizeof(c)), 0);
+        af_host_kernel_free(by_clang);
+        af_host_kernel_free(by_gcc);
+        af_buf_deinit(&text);
+        af_buf_deinit(&binary);
+        af_buf_deinit(&err);
+        af_arena_deinit(&arena);
+}
