@@ -297,27 +297,31 @@ static int place_all(struct work *w) {
         return 0;
 }
 
+static void put_point(struct af_layout_edge *e, double x, double y) {
+        e->points[2 * e->n_points] = x;
+        e->points[2 * e->n_points++ + 1] = y;
+}
+
+/* Between ranks edges bend, inside a rank they are vertical, so that none crosses a neighbour that is taller than its own ends. */
 static int write_edges(struct work *w, const double *top, const double *height) {
         struct af_layout *l = w->l;
         for (uint32_t i = 0, s = 0; i < l->n_edges; i++) {
                 struct af_layout_edge *e = &l->edges[i];
-                uint32_t span = l->nodes[e->to].rank - l->nodes[e->from].rank, n = 0;
-                e->points = af_arena_calloc(l->arena, 4 * (size_t)span, sizeof(*e->points));
+                const struct af_layout_node *from = &l->nodes[e->from], *to = &l->nodes[e->to];
+                uint32_t span = to->rank - from->rank;
+                e->points = af_arena_calloc(l->arena, 4 * (size_t)span + 4, sizeof(*e->points));
                 if (!e->points)
                         return -ENOMEM;
-                e->points[n++] = l->nodes[e->from].x + e->from_dx;
-                e->points[n++] = l->nodes[e->from].y + l->nodes[e->from].h;
+                put_point(e, from->x + e->from_dx, from->y + from->h);
+                put_point(e, from->x + e->from_dx, top[from->rank] + height[from->rank]);
                 for (uint32_t k = 1; k < span; k++, s++) {
                         const struct vnode *v = &w->v[w->s[s].b];
-                        e->points[n++] = v->x + INVISIBLE_WIDTH / 2;
-                        e->points[n++] = top[v->rank];
-                        e->points[n++] = v->x + INVISIBLE_WIDTH / 2;
-                        e->points[n++] = top[v->rank] + height[v->rank];
+                        put_point(e, v->x + INVISIBLE_WIDTH / 2, top[v->rank]);
+                        put_point(e, v->x + INVISIBLE_WIDTH / 2, top[v->rank] + height[v->rank]);
                 }
                 s++;
-                e->points[n++] = l->nodes[e->to].x + e->to_dx;
-                e->points[n++] = l->nodes[e->to].y;
-                e->n_points = n / 2;
+                put_point(e, to->x + e->to_dx, top[to->rank]);
+                put_point(e, to->x + e->to_dx, to->y);
         }
         return 0;
 }

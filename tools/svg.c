@@ -126,6 +126,8 @@ static void put_curve(struct af_buf *out, const struct af_picture_curve *c) {
         for (uint32_t i = 1; i < c->n_points; i++) {
                 double x0 = p[2 * i - 2] + c->dx, y0 = p[2 * i - 1] + c->dy, x1 = p[2 * i] + c->dx, y1 = p[2 * i + 1] + c->dy,
                        mid = (y0 + y1) / 2;
+                if (fabs(x1 - x0) < 0.5 && fabs(y1 - y0) < 0.05)
+                        continue;
                 if (fabs(x1 - x0) < 0.5)
                         af_buf_printf(out, " L%.1f %.1f", x1, y1);
                 else

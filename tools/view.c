@@ -34,10 +34,15 @@ static uint64_t count_fallback_bytes(const struct af_driver_view *v) {
         for (uint32_t i = 0; i < v->graph.n_nodes; i++) {
                 if (!v->fusion.fallback[i])
                         continue;
-                for (uint32_t j = 0; j < v->graph.nodes[i].n_in; j++)
-                        n += value_bytes(&v->graph, v->graph.nodes[i].in[j]);
-                for (uint32_t j = 0; j < v->graph.nodes[i].n_out; j++)
-                        n += value_bytes(&v->graph, v->graph.nodes[i].out[j]);
+                const struct af_node *node = &v->graph.nodes[i];
+                uint64_t out = 0;
+                for (uint32_t j = 0; j < node->n_out; j++)
+                        out += value_bytes(&v->graph, node->out[j]);
+                for (uint32_t j = 0; j < node->n_in; j++) {
+                        uint64_t in = value_bytes(&v->graph, node->in[j]);
+                        n += node->op == AF_OP_GATHER && j == 0 ? AF_MIN(in, out) : in; /* only the rows that are asked for */
+                }
+                n += out;
         }
         return n;
 }
