@@ -62,17 +62,45 @@ static int digest_dir(struct af_hasher *h, const char *dir, const char *suffix, 
         return 0;
 }
 
+/* Digests of everything that is data: the fusion rules with the operator's own, the templates, the SoC file. */
+static int digest_data(struct af_arena *arena, const struct af_env_config *config, const char *dir, const char *soc,
+                       struct af_key_env *ret) {
+        char path[4096];
+        struct af_hasher h;
+        struct stat st;
+        af_hasher_init(&h, "autofuse.rules/1");
+        snprintf(path, sizeof(path), "%s/fusion", dir);
+        int r = digest_dir(&h, path, ".yaml", arena);
+        for (const char *const *p = config->extra_rules; !r && p && *p; p++) {
+                struct af_digest file;
+                if (stat(*p, &st) < 0)
+                        return -errno;
+                r = S_ISDIR(st.st_mode) ? digest_dir(&h, *p, ".yaml", arena) : af_digest_file(*p, &file);
+                if (!r && !S_ISDIR(st.st_mode))
+                        af_hasher_field(&h, "file", file.bytes, sizeof(file.bytes));
+        }
+        af_hasher_final(&h, &ret->rules);
+        if (r)
+                return r;
+        af_hasher_init(&h, "autofuse.templates/1");
+        snprintf(path, sizeof(path), "%s/templates", dir);
+        r = digest_dir(&h, path, ".j2", arena);
+        af_hasher_final(&h, &ret->templates);
+        if (r)
+                return r;
+        snprintf(path, sizeof(path), "%s/soc/%s.yaml", dir, soc);
+        return af_digest_file(path, &ret->soc);
+}
+
 /* extra_rules entries are directories or single files. */
-static int load_extra_rule(struct af_env *env, const char *path, struct af_rules *all, struct af_hasher *h, struct af_diags *diags) {
+static int load_extra_rule(struct af_env *env, const char *path, struct af_rules *all, struct af_diags *diags) {
         struct stat st;
         struct af_rules more = {0};
         if (stat(path, &st) < 0)
                 return -errno;
         int r;
         if (S_ISDIR(st.st_mode)) {
-                r = digest_dir(h, path, ".yaml", env->arena);
-                if (!r)
-                        r = af_rules_load_dir(env->arena, path, &more, diags);
+                r = af_rules_load_dir(env->arena, path, &more, diags);
         } else {
                 AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
                 struct af_rule *rule = af_arena_alloc(env->arena, sizeof(*rule));
@@ -81,7 +109,6 @@ static int load_extra_rule(struct af_env *env, const char *path, struct af_rules
                 r = af_io_read_file(path, 1 << 22, &text);
                 if (r)
                         return r;
-                af_hasher_field(h, "file", text.data, text.size);
                 r = af_rule_parse(env->arena, path, (const char *)text.data, text.size, rule, diags);
                 more = (struct af_rules){.rules = rule, .n_rules = 1};
         }
@@ -105,38 +132,37 @@ static int forward(int r, const char *where, struct af_diags *diags) {
 
 static int load_rules(struct af_env *env, const struct af_env_config *config, const char *dir, struct af_diags *diags) {
         char path[4096];
-        struct af_hasher h;
-        af_hasher_init(&h, "autofuse.rules/1");
         snprintf(path, sizeof(path), "%s/fusion", dir);
-        int r = digest_dir(&h, path, ".yaml", env->arena);
-        if (!r)
-                r = af_rules_load_dir(env->arena, path, &env->rules, diags);
+        int r = af_rules_load_dir(env->arena, path, &env->rules, diags);
         if (r)
                 return forward(r, path, diags);
         for (const char *const *p = config->extra_rules; p && *p; p++)
-                if ((r = load_extra_rule(env, *p, &env->rules, &h, diags)))
+                if ((r = load_extra_rule(env, *p, &env->rules, diags)))
                         return forward(r, *p, diags);
-        af_hasher_final(&h, &env->key.rules);
-
-        af_hasher_init(&h, "autofuse.templates/1");
         snprintf(path, sizeof(path), "%s/templates", dir);
-        r = digest_dir(&h, path, ".j2", env->arena);
-        if (!r)
-                r = af_templates_load_dir(env->arena, path, &env->templates, diags);
-        if (r)
-                return forward(r, path, diags);
-        af_hasher_final(&h, &env->key.templates);
-        return 0;
+        r = af_templates_load_dir(env->arena, path, &env->templates, diags);
+        return r ? forward(r, path, diags) : 0;
 }
 
-static int load_soc(struct af_env *env, const char *dir, const char *name, struct af_diags *diags) {
+/* The data, and proof that the digests are of the bytes that were parsed: the same before and after. */
+static int load_data(struct af_env *env, const struct af_env_config *config, const char *dir, const char *soc, struct af_diags *diags) {
         char path[4096];
+        struct af_key_env after;
         snprintf(path, sizeof(path), "%s/soc", dir);
-        int r = af_soc_load(path, name, &env->soc, diags);
+        int r = af_soc_load(path, soc, &env->soc, diags);
+        if (!r)
+                r = forward(digest_data(env->arena, config, dir, soc, &env->key), dir, diags);
+        if (!r)
+                r = af_soc_load(path, soc, &env->soc, diags); /* again: this time between the digests */
+        if (!r)
+                r = load_rules(env, config, dir, diags);
+        if (!r)
+                r = forward(digest_data(env->arena, config, dir, soc, &after), dir, diags);
         if (r)
                 return r;
-        snprintf(path, sizeof(path), "%s/soc/%s.yaml", dir, name);
-        return af_digest_file(path, &env->key.soc);
+        bool same = af_digest_equal(&after.rules, &env->key.rules) && af_digest_equal(&after.templates, &env->key.templates) &&
+                    af_digest_equal(&after.soc, &env->key.soc);
+        return same ? 0 : forward(-EAGAIN, dir, diags);
 }
 
 static int load_toolchain(struct af_env *env, const struct af_env_config *config, const char *id, enum af_twin twin,
@@ -169,9 +195,7 @@ int af_env_load(struct af_env *env, struct af_arena *arena, const struct af_env_
         const char *dir = config->rules_dir ? config->rules_dir : af_arena_printf(arena, "%s/rules", af_data_dir());
         if (!dir)
                 return -ENOMEM;
-        int r = load_soc(env, dir, soc ? soc : config->default_soc ? config->default_soc : "Ascend910B2", diags);
-        if (!r)
-                r = load_rules(env, config, dir, diags);
+        int r = load_data(env, config, dir, soc ? soc : config->default_soc ? config->default_soc : "Ascend910B2", diags);
         if (!r)
                 r = load_toolchain(env, config,
                                    toolchain                   ? toolchain

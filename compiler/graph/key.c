@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compiler/graph/canon.h"
+#include "compiler_digest.h"
 #include "numeric/expand.h"
 #include "proto/bundle.h"
 #include "proto/fragment.h"
@@ -39,7 +40,7 @@ static void visit_digest(af_key_visit_fn visit, void *userdata, const char *name
 
 void af_key_ingredients(const struct af_key_env *env, af_key_visit_fn visit, void *userdata) {
         visit_number(visit, userdata, "key format", AF_KEY_VERSION);
-        visit_text(visit, userdata, "compiler", AF_KEY_COMPILER_VERSION);
+        visit_text(visit, userdata, "compiler sources", AF_COMPILER_SOURCES);
         visit_number(visit, userdata, "canonical form", AF_CANON_VERSION);
         visit_number(visit, userdata, "bundle format", AF_BUNDLE_VERSION);
         visit_number(visit, userdata, "numerics", AF_NUMERIC_VERSION);

@@ -8,8 +8,6 @@
 #include "base/digest.h"
 
 #define AF_KEY_VERSION 1
-/* Raise it with every change of fusion, schedule or codegen that may give another plan for the same fragment. */
-#define AF_KEY_COMPILER_VERSION "0.1.0/1"
 
 struct af_bundle_key {
         struct af_digest fragment;    /* over the canonical form */

@@ -39,6 +39,29 @@ Test(host_kernel, runs_a_kernel_split_by_blocks_as_in_one_launch) {
         free(a), free(b), free(c), free(d);
 }
 
+#if defined(__x86_64__)
+/* As torch.set_flush_denormal(True) leaves it, and another rounding: sums and products would differ. */
+Test(host_kernel, bits_do_not_depend_on_the_callers_floating_point_mode) {
+        struct af_host_kernel *k = kernel_build("add_exp.cpp", "add_exp", AF_TWIN_FAST);
+        float *a = ramp(-1.0f, 0.0005f), *b = ramp(0.25f, -0.0001f), *c = calloc(N, 4), *d = calloc(N, 4);
+        void *args[] = {a, b, c};
+        struct tiling tiling = {N, 1024};
+        unsigned csr = __builtin_ia32_stmxcsr();
+
+        cr_assert_eq(kernel_run(k, args, NULL, 3, &tiling, 4, NULL, NULL), 0);
+        args[2] = d;
+        __builtin_ia32_ldmxcsr(csr | 0x8040 | 0x6000); /* flush, denormals are zero, round towards zero */
+        int r = kernel_run(k, args, NULL, 3, &tiling, 4, NULL, NULL);
+        unsigned after = __builtin_ia32_stmxcsr();
+        __builtin_ia32_ldmxcsr(csr);
+        cr_assert_eq(r, 0);
+        cr_assert_eq(after & 0xffc0, (csr | 0x8040 | 0x6000) & 0xffc0, "the caller's mode is back");
+        cr_assert_eq(memcmp(c, d, N * 4), 0);
+        af_host_kernel_free(k);
+        free(a), free(b), free(c), free(d);
+}
+#endif
+
 Test(host_kernel, refuses_wrong_calls) {
         struct af_host_kernel *k = kernel_build("add_exp.cpp", "add_exp", AF_TWIN_FAST);
         void *args[3] = {0};
