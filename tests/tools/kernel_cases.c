@@ -401,6 +401,7 @@ int main(int argc, char **argv) {
         uint32_t cores = 0, ub = 0;
         int at = 1;
         af_arena_init(&arena, 0);
+        setvbuf(stdout, NULL, _IOLBF, 0);
         for (; at < argc && argv[at][0] == '-'; at++) {
                 if (!strcmp(argv[at], "--single"))
                         s.single = true;

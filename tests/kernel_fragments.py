@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fragments that reach every shape of kernel: broadcasts, layouts, reductions by size, axes, dtype and op.
+
+    kernel_fragments.py DIR [SUBSTRING]    writes one JSON file per fragment; prints their paths
+"""
+import json
+import os
+import sys
+
+CASES = []
+
+
+class Fragment:
+    """Builder: every method returns the name of a value; shapes are inferred for what is used here."""
+
+    def __init__(self, name):
+        self.doc = {"schema": "autofuse.fragment/1", "name": name, "target": {"soc": "Ascend910B2"}, "numerics": "strict", "symbols": [],
+                    "inputs": [], "constants": [], "nodes": [], "outputs": []}
+        self.info = {}
+
+    def input(self, shape, dtype="float32", strides=None, offset=0):
+        name = f"x{len(self.doc['inputs'])}"
+        entry = {"name": name, "dtype": dtype, "shape": list(shape)}
+        if strides is not None:
+            entry["strides"] = list(strides)
+        if offset:
+            entry["offset"] = offset
+        self.doc["inputs"].append(entry)
+        self.info[name] = (dtype, tuple(shape))
+        return name
+
+    def scalar(self, value, dtype="float32"):
+        import struct
+        pack = {"float32": "<f", "float16": "<e", "int32": "<i", "int16": "<h", "int8": "<b", "uint8": "<B", "bool": "<?", "float64": "<d"}[dtype]
+        name = f"c{len(self.doc['constants'])}"
+        self.doc["constants"].append({"name": name, "dtype": dtype, "shape": [], "bits": struct.pack(pack, value).hex()})
+        self.info[name] = (dtype, ())
+        return name
+
+    def node(self, op, inputs, dtype, dims, **attrs):
+        name = f"t{len(self.doc['nodes'])}"
+        self.doc["nodes"].append({"name": f"n{len(self.doc['nodes'])}", "op": op, "inputs": list(inputs), "attrs": attrs,
+                                  "outputs": [{"name": name, "dtype": dtype, "shape": list(dims)}]})
+        self.info[name] = (dtype, tuple(dims))
+        return name
+
+    def unary(self, op, a):
+        return self.node(op, [a], *self.info[a])
+
+    def binary(self, op, a, b, dtype=None):
+        (da, sa), (_, sb) = self.info[a], self.info[b]
+        rank = max(len(sa), len(sb))
+        pa, pb = (1,) * (rank - len(sa)) + sa, (1,) * (rank - len(sb)) + sb
+        return self.node(op, [a, b], dtype or da, [y if x == 1 else x for x, y in zip(pa, pb)])
+
+    def cast(self, a, dtype):
+        return self.node("cast", [a], dtype, self.info[a][1])
+
+    def reduce(self, op, a, axes, keepdims=False, dtype=None):
+        da, s = self.info[a]
+        shape = [1 if i in axes else n for i, n in enumerate(s) if keepdims or i not in axes]
+        return self.node(op, [a], dtype or ("bool" if op in ("reduce_any", "reduce_all") else da), shape, axes=list(axes), keepdims=keepdims)
+
+    def reshape(self, a, shape):
+        return self.node("reshape", [a], self.info[a][0], shape, shape=list(shape))
+
+    def broadcast(self, a, shape):
+        return self.node("broadcast", [a], self.info[a][0], shape, shape=list(shape))
+
+    def unsqueeze(self, a, axis):
+        d, s = self.info[a]
+        return self.node("unsqueeze", [a], d, list(s[:axis]) + [1] + list(s[axis:]), axes=[axis])
+
+    def output(self, *values):
+        self.doc["outputs"] += values
+
+
+def case(name):
+    def add(fn):
+        f = Fragment(name)
+        fn(f)
+        CASES.append(f.doc)
+        return fn
+    return add
+
+
+def pointwise():
+    for n in (1, 7, 128, 129, 5000, 100003):
+        @case(f"flat_{n}")
+        def _(f):
+            x, y = f.input([n]), f.input([n])
+            f.output(f.unary("abs", f.binary("add", x, y)))
+    for d in ("int8", "uint8", "int16", "int32", "float16", "bfloat16", "bool"):
+        @case(f"widen_{d}")
+        def _(f):
+            x = f.input([37, 53], d)
+            y = f.cast(x, "float32")
+            f.output(y, f.cast(f.binary("mul", y, f.scalar(0.5)), "float16"))
+    @case("mixed_masks")
+    def _(f):
+        x, m, h = f.input([33, 70]), f.input([33, 70], "bool"), f.input([33, 70], "float16")
+        p = f.node("logical_and", [f.binary("ge", x, f.scalar(0.0), "bool"), m], "bool", [33, 70])
+        f.output(p, f.node("where", [p, f.cast(h, "float32"), x], "float32", [33, 70]))
+    @case("many_live")
+    def _(f):
+        xs = [f.input([300, 100]) for _ in range(12)]
+        s = [f.unary("exp", x) for x in xs]
+        while len(s) > 1:
+            s = [f.binary("add", s[i], s[-1 - i]) for i in range((len(s) + 1) // 2)]
+        f.output(s[0])
+    @case("several_outputs")
+    def _(f):
+        a, b = f.input([100, 11]), f.input([100, 11])
+        f.output(f.binary("add", a, b), f.binary("sub", a, b), f.binary("mul", a, b), f.binary("eq", a, b, "bool"))
+    @case("all_constants")
+    def _(f):
+        f.output(f.binary("add", f.scalar(1.5), f.scalar(2.5)))
+    for d in ("float32", "float16", "int32", "int8", "bool"):
+        @case(f"zero_d_{d}")
+        def _(f):
+            x, s = f.input([5, 300], d), f.input([], d)
+            f.output(f.binary("eq", x, s, "bool"), f.cast(s, "float32"))
+
+
+SHAPES = {
+    "row": ([50, 37], [37]), "column": ([50, 37], [50, 1]), "both": ([50, 1], [1, 37]), "outer": ([6, 5, 33], [5, 33]), "middle": ([6, 5, 33], [6, 1, 33]),
+    "inner": ([6, 5, 33], [6, 5, 1]), "ends": ([6, 5, 33], [1, 5, 1]), "mixed": ([6, 1, 33], [1, 5, 1]), "deep": ([3, 1, 4, 1, 5], [2, 1, 6, 1]),
+    "long_row": ([3, 70000], [70000]), "long_column": ([3, 70000], [3, 1]), "tall": ([70000, 3], [3]), "one": ([50, 37], [1, 1]),
+    "wide_rows": ([40, 2100], [40, 1]), "wide_rows_b": ([40, 2100], [2100]),
+}
+
+
+def broadcasts():
+    for name, (a, b) in SHAPES.items():
+        for d in ("float32", "float16", "int32", "bfloat16", "int8", "bool"):
+            if d in ("bfloat16", "int8", "bool") and name not in ("row", "column", "both", "ends", "deep", "wide_rows"):
+                continue
+            @case(f"broadcast_{name}_{d}")
+            def _(f):
+                x, y = f.input(a, d), f.input(b, d)
+                f.output(f.binary("logical_xor" if d == "bool" else "maximum", x, y))
+    @case("broadcast_bias_exp")
+    def _(f):
+        x, b, c = f.input([64, 200]), f.input([200]), f.input([64, 1])
+        f.output(f.binary("mul", f.binary("add", x, f.unary("exp", b)), f.unary("sqrt", f.unary("abs", c))))
+    @case("broadcast_stored")
+    def _(f):
+        x, y = f.input([1, 40]), f.input([30, 40])
+        b = f.broadcast(x, [30, 40])
+        f.output(b, f.binary("add", b, y), f.unary("neg", x))
+    @case("narrow_output")
+    def _(f):
+        r, x = f.input([70, 1]), f.input([70, 90])
+        e = f.unary("exp", r)
+        f.output(e, f.binary("add", e, x))
+    @case("mask_column")
+    def _(f):
+        x, r, s = f.input([20, 77]), f.input([20, 1]), f.input([77])
+        m = f.binary("gt", r, f.scalar(0.0), "bool")
+        k = f.binary("lt", s, f.scalar(0.0), "bool")
+        f.output(f.node("where", [m, x, f.scalar(0.0)], "float32", [20, 77]), f.node("logical_or", [m, k], "bool", [20, 77]))
+    @case("outer_product_of_one_input")
+    def _(f):
+        r = f.input([45])
+        f.output(f.binary("sub", f.unsqueeze(r, 1), f.unsqueeze(r, 0)))
+
+
+def layouts():
+    for d in ("float32", "float16", "int8"):
+        @case(f"strided_rows_{d}")
+        def _(f):
+            x, y = f.input([40, 30], d, [64, 1], 5), f.input([40, 30], d)
+            f.output(f.binary("minimum", x, y))
+        @case(f"transposed_{d}")
+        def _(f):
+            x, y = f.input([40, 30], d, [1, 40]), f.input([40, 30], d)
+            f.output(f.binary("minimum", x, y))
+        @case(f"every_second_{d}")
+        def _(f):
+            x = f.input([500], d, [2], 1)
+            f.output(f.unary("neg", x))
+    @case("stride_zero")
+    def _(f):
+        x, y = f.input([40, 30], "float32", [0, 1]), f.input([40, 30], "float32", [1, 0])
+        f.output(f.binary("add", x, y))
+    @case("overlapping_rows")
+    def _(f):
+        x = f.input([40, 30], "float32", [1, 1])
+        f.output(f.unary("abs", x))
+    @case("strided_column")
+    def _(f):
+        x, y = f.input([40, 1], "float32", [64, 1]), f.input([40, 30])
+        f.output(f.binary("add", x, y))
+    @case("reshape_inside")
+    def _(f):
+        x, b = f.input([4, 6, 10]), f.input([24, 10])
+        a = f.unary("abs", x)
+        f.output(f.binary("add", f.reshape(a, [24, 10]), b), f.reshape(f.unary("neg", a), [240]))
+    @case("reshape_split")
+    def _(f):
+        x, y = f.input([24, 10]), f.input([6, 1, 10])
+        f.output(f.binary("add", f.reshape(f.unary("abs", x), [4, 6, 10]), f.reshape(y, [6, 10])))
+    @case("reshape_strided")
+    def _(f):
+        f.output(f.reshape(f.input([4, 6], "float32", [8, 1]), [8, 3]))
+    @case("reshape_transposed")
+    def _(f):
+        f.output(f.reshape(f.input([4, 6], "int64", [1, 4]), [24]))
+    for axes in ([0], [1], [0, 1]):
+        @case(f"sum_strided_{''.join(map(str, axes))}")
+        def _(f):
+            f.output(f.reduce("reduce_sum", f.input([40, 30], "float32", [64, 1], 3), axes))
+        @case(f"sum_transposed_{''.join(map(str, axes))}")
+        def _(f):
+            f.output(f.reduce("reduce_sum", f.input([40, 30], "float32", [1, 40]), axes))
+
+
+LENGTHS = (2, 7, 63, 64, 65, 127, 1000, 1023, 1024, 1025, 2047, 4097, 9999)
+
+
+def reductions():
+    for n in LENGTHS:
+        @case(f"sum_last_{n}")
+        def _(f):
+            f.output(f.reduce("reduce_sum", f.input([9, n]), [1]))
+        @case(f"sum_first_{n}")
+        def _(f):
+            f.output(f.reduce("reduce_sum", f.input([n, 9]), [0]))
+        @case(f"sum_all_{n}")
+        def _(f):
+            f.output(f.reduce("reduce_sum", f.input([n]), [0]))
+    for op, ds in {"reduce_sum": ("float16", "bfloat16", "int32"), "reduce_mean": ("float32", "float16", "bfloat16"),
+                   "reduce_max": ("float32", "float16", "bfloat16", "int32", "int8", "uint8", "int16"), "reduce_min": ("float32", "float16", "int32", "bool"),
+                   "reduce_prod": ("float32", "float16", "int32"), "reduce_any": ("bool", "float32", "int8"), "reduce_all": ("bool", "float16", "int32")}.items():
+        for d in ds:
+            for n in (5, 70, 1500):
+                @case(f"{op[7:]}_{d}_last_{n}")
+                def _(f):
+                    f.output(f.reduce(op, f.input([6, n], d), [1]))
+                @case(f"{op[7:]}_{d}_first_{n}")
+                def _(f):
+                    f.output(f.reduce(op, f.input([n, 6], d), [0]))
+    for d in ("bool", "int8", "uint8", "int16"):
+        @case(f"count_{d}")
+        def _(f):
+            f.output(f.reduce("reduce_sum", f.input([12, 75], d), [1], dtype="int32"))
+    for axes in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
+        @case(f"sum_435_{''.join(map(str, axes))}")
+        def _(f):
+            f.output(f.reduce("reduce_sum", f.input([4, 3, 5]), axes, keepdims=True))
+        @case(f"mean_big_{''.join(map(str, axes))}")
+        def _(f):
+            f.output(f.reduce("reduce_mean", f.input([40, 33, 130]), axes))
+    @case("sum_five_axes")
+    def _(f):
+        f.output(f.reduce("reduce_sum", f.input([3, 4, 5, 6, 7]), [0, 2, 4]))
+    @case("prod_alternating")
+    def _(f):
+        f.output(f.reduce("reduce_prod", f.input([3, 1100, 2, 1100]), [1, 3]))
+    @case("max_alternating_half")
+    def _(f):
+        f.output(f.reduce("reduce_max", f.input([30, 4, 50], "float16"), [0, 2]))
+    @case("rows_first_large")
+    def _(f):
+        f.output(f.reduce("reduce_sum", f.binary("mul", f.input([4096, 40]), f.input([4096, 40])), [0]))
+    @case("sum_all_large")
+    def _(f):
+        x = f.input([300, 1000])
+        f.output(f.reduce("reduce_sum", f.binary("mul", x, x), [0, 1]))
+    @case("sum_middle")
+    def _(f):
+        f.output(f.reduce("reduce_sum", f.unary("abs", f.input([5, 200, 70])), [1]))
+    @case("long_rows")
+    def _(f):
+        f.output(f.reduce("reduce_sum", f.input([3, 50000]), [1]))
+    @case("unit_axis")
+    def _(f):
+        x = f.input([50, 1, 20])
+        f.output(f.reduce("reduce_sum", x, [1]), f.reduce("reduce_mean", x, [1]), f.reduce("reduce_max", x, [1]))
+    @case("statistics")
+    def _(f):
+        x = f.input([60, 200])
+        f.output(f.reduce("reduce_sum", x, [1]), f.reduce("reduce_max", x, [1]), f.reduce("reduce_mean", x, [1]), f.reduce("reduce_any", x, [1]))
+    @case("after_the_sum")
+    def _(f):
+        x, b = f.input([60, 200]), f.input([60])
+        s = f.reduce("reduce_sum", f.binary("mul", x, x), [1])
+        f.output(f.cast(f.unary("sqrt", f.binary("add", s, b)), "float16"), f.binary("gt", s, f.scalar(180.0), "bool"))
+    @case("before_and_after")
+    def _(f):
+        x, b = f.input([60, 200], "float16"), f.input([200], "float16")
+        y = f.cast(f.binary("add", x, b), "float32")
+        f.output(y, f.binary("mul", f.reduce("reduce_sum", y, [0]), f.scalar(0.125)))
+    @case("sum_of_broadcast")
+    def _(f):
+        x = f.input([20, 1])
+        f.output(f.reduce("reduce_sum", f.broadcast(x, [20, 77]), [1]))
+    @case("sum_of_column_and_row")
+    def _(f):
+        f.output(f.reduce("reduce_sum", f.binary("add", f.input([20, 1]), f.input([77])), [1]))
+    for shape, axes in (([0], [0]), ([0, 3], [0]), ([3, 0], [1]), ([0, 3], [1])):
+        for op in ("reduce_sum", "reduce_prod", "reduce_mean", "reduce_any", "reduce_all"):
+            @case(f"empty_{'x'.join(map(str, shape))}_{axes[0]}_{op[7:]}")
+            def _(f):
+                f.output(f.reduce(op, f.input(shape), axes))
+
+
+pointwise()
+broadcasts()
+layouts()
+reductions()
+
+
+def write(directory, part=""):
+    os.makedirs(directory, exist_ok=True)
+    paths = []
+    for doc in CASES:
+        if part in doc["name"]:
+            paths.append(os.path.join(directory, doc["name"] + ".json"))
+            with open(paths[-1], "w", encoding="utf-8") as out:
+                json.dump(doc, out)
+    return paths
+
+
+if __name__ == "__main__":
+    print("\n".join(write(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "")))
