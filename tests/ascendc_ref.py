@@ -105,7 +105,7 @@ def main():
     with tempfile.TemporaryDirectory() as d:
         paths = o.fragments or (sorted(glob.glob(os.path.join(ROOT, "examples/fragments/*.json"))) if not o.only else []) + \
             kernel_fragments.write(os.path.join(d, "fragments"), o.only)
-        command = [os.path.join(o.build, "tests/kernel_cases"), "--out", d] + (["--seeds", o.seeds] if o.seeds else []) + \
+        command = [os.path.join(o.build, "tests/tools/kernel_cases"), "--out", d] + (["--seeds", o.seeds] if o.seeds else []) + \
             (["--specials"] if o.specials else []) + paths
         made = subprocess.run(command, capture_output=True, text=True)
         print(made.stdout.strip().splitlines()[-1] if made.stdout else made.stderr)

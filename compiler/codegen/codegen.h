@@ -6,7 +6,7 @@
 #include "compiler/codegen/jinja.h"
 #include "compiler/schedule/kernel.h"
 
-struct af_templates { /* parsed rules/templates/<name>.j2, sorted by name */
+struct af_templates {             /* parsed rules/templates/<name>.j2, sorted by name */
         const char *const *names; /* stems: "pointwise_fusion_kernel" */
         const struct af_template *const *templates;
         uint32_t n;
@@ -18,7 +18,8 @@ enum { AF_CODEGEN_E_TEMPLATE = 1 };
 /*
  * Writes the source with AF_SYMBOL_PLACEHOLDER where the entry's name goes (the kernel key is over these bytes). 0, -ENOMEM, TEMPLATE.
  */
-int af_codegen_emit(const struct af_kernel *k, const struct af_templates *templates, struct af_buf *out, struct af_diags *diags) AF_WARN_UNUSED;
+int af_codegen_emit(const struct af_kernel *k, const struct af_templates *templates, struct af_buf *out,
+                    struct af_diags *diags) AF_WARN_UNUSED;
 /* "autofused_<ops>_<16 hex of key>": ops joined by '_', at most 4 of them, a C identifier. */
 void af_codegen_symbol(const struct af_kernel *k, const struct af_digest *key, struct af_buf *out);
 /* Copies source with the placeholder replaced. */

@@ -17,7 +17,6 @@
         X(ROW_LANES, "lib_row_lanes", true)                                                                                                \
         X(LANE_SUM, "lib_lane_sum", false)                                                                                                 \
         X(LANE_TREE, "lib_lane_tree", true)                                                                                                \
-        X(PUT_COLUMN, "lib_put_column", false)                                                                                             \
         X(ROW_LEVELS, "lib_row_levels", true)                                                                                              \
         X(LEVEL_TOP, "lib_level_top", true)
 enum emit_lib {

@@ -59,9 +59,27 @@ void emit_load(struct emit *e, const struct af_kstmt *s, const char *base) {
                   shape(e, s, v));
 }
 
+/* Of the tiles that hold the same elements of a narrow value the first alone writes them. NULL: every tile has its own. */
+static const char *first_tile(struct emit *e, const struct af_kstmt *s) {
+        const char *text = NULL;
+        for (uint32_t i = 0; i < e->phase->n_axes; i++) {
+                const struct af_axis *x = &e->phase->axes[i];
+                bool loops =
+                        x->role == AF_AXIS_LOOP && e->stage->row_axis != AF_NONE && (i == e->stage->row_axis || i == e->stage->inner_axis);
+                if (s->access.strides[i] || x->extent == x->tile || (x->role != AF_AXIS_BLOCK && !loops))
+                        continue;
+                text = text ? emit_text(e, "%s && s%u == 0", text, i) : emit_text(e, "s%u == 0", i);
+        }
+        return text;
+}
+
 void emit_store(struct emit *e, const struct af_kstmt *s, const char *base) {
         const struct af_kvalue *v = &e->phase->values[s->src[0]];
+        const char *at = position(e, s), *when = first_tile(e, s);
         emit_use(e, EMIT_LIB_STORE, AF_COMBINE_ADD);
-        const char *at = position(e, s);
+        if (when)
+                emit_line(e, "if (%s)", when);
+        e->indent += when ? 1 : 0;
         emit_line(e, "Store(gm%u, %s, At<%s>(%s, %u), %s);", s->access.arg, at, emit_type(v->dtype), base, v->offset, shape(e, s, v));
+        e->indent -= when ? 1 : 0;
 }

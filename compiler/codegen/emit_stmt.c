@@ -232,17 +232,13 @@ static const char *lane_tree_text(struct emit *e, const struct af_kstmt *s) {
                 emit_use(e, EMIT_LIB_LANE_SUM, AF_COMBINE_ADD);
                 return emit_text(e, chunks ? "LaneSum(%s[%s], %s, %s, %s);" : "LaneSum(%s%s, %s, %s, %s);", to, column, lanes, rows, step);
         }
-        if (s->src[1] == AF_NONE) {
+        if (s->src[1] == AF_NONE || chunks) { /* results of chunks in a loop are float sums: the others go through the workspace */
                 emit_fail(e, "a lane tree without scratch");
                 return "";
         }
         const char *scratch = view(e, s->src[1], type), *call = emit_call_of(s->combine);
         emit_use(e, EMIT_LIB_LANE_TREE, s->combine);
-        if (!chunks)
-                return emit_text(e, "LaneTree%s(%s, %s, %s, %s);", call, to, lanes, scratch, rows);
-        emit_use(e, EMIT_LIB_PUT_COLUMN, AF_COMBINE_ADD);
-        return emit_text(e, "LaneTree%s(%s, %s, %s, %s), PutColumn(%s, %s, %s, %s, %s);", call, lanes, lanes, scratch, rows, to, column,
-                         lanes, rows, step);
+        return emit_text(e, "LaneTree%s(%s, %s, %s, %s);", call, to, lanes, scratch, rows);
 }
 
 static const char *row_levels_text(struct emit *e, const struct af_kstmt *s) {

@@ -58,7 +58,9 @@ static int unify_right(struct build *b, const struct af_dims *in, const struct a
 
 static int unify_all(struct build *b, const struct af_dims *x, const struct af_dims *y) {
         for (uint32_t i = 0; i < x->rank; i++) {
-                int r = x->atom[i] == AF_NONE ? 0 : fit(b, af_atoms_unify(&b->atoms, x->atom[i], y->atom[i]), "axes that do not line up after a reshape");
+                int r = x->atom[i] == AF_NONE
+                                ? 0
+                                : fit(b, af_atoms_unify(&b->atoms, x->atom[i], y->atom[i]), "axes that do not line up after a reshape");
                 if (r)
                         return r;
         }
@@ -93,8 +95,19 @@ static int base_dims(struct build *b, struct raw_use *u) {
         }
         uint64_t bits;
         u->use.base_kind = v->kind == AF_VALUE_CONST && af_value_scalar(b->m->g, u->use.base, &bits) ? AF_BASE_SCALAR : AF_BASE_INPUT;
+        for (uint32_t i = 0; b->share && i < b->n_inputs; i++)
+                if (b->inputs[i].value == u->use.base) {
+                        u->base_dims = b->inputs[i].dims;
+                        return 0;
+                }
         int r = load_dims(b, u->use.base, &u->base_dims);
-        return r ? r : fresh_atoms(b, &u->base_dims);
+        if (!r)
+                r = fresh_atoms(b, &u->base_dims);
+        if (!r && b->share)
+                r = af_arena_grow(b->arena, &b->inputs, &b->cap_inputs, b->n_inputs + 1, sizeof(*b->inputs));
+        if (!r && b->share)
+                b->inputs[b->n_inputs++] = (struct input_dims){u->use.base, u->base_dims};
+        return r;
 }
 
 /* value as someone reads it: goes down through members that are views or broadcasts, then up again with the axes. */
@@ -259,9 +272,15 @@ static int find_shared(struct build *b, const uint32_t *stores, uint32_t n_store
         return 0;
 }
 
-int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, bool pack_all,
+int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, bool pack_all, bool share,
                    struct af_space *ret_space, const char **ret_why) {
-        struct build b = {.arena = arena, .m = m, .space = ret_space, .why = ret_why, .atoms = {.arena = arena}, .pack_all = pack_all};
+        struct build b = {.arena = arena,
+                          .m = m,
+                          .space = ret_space,
+                          .why = ret_why,
+                          .atoms = {.arena = arena},
+                          .pack_all = pack_all,
+                          .share = share};
         *ret_space = (struct af_space){0};
         b.node_dims = af_arena_calloc(arena, m->n, sizeof(*b.node_dims));
         ret_space->first_use = af_arena_calloc(arena, m->n + 1, sizeof(uint32_t));

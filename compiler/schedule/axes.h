@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The iteration space of a group. Every dimension of every value starts as an axis of its own; elementwise operands unify theirs with the result's,
- * reshapes split axes until both sides agree, and what no access can tell apart merges. Views and broadcasts are seen through: each use
- * of a value resolves to the value that is computed or loaded (its base) and to the axes that the use has.
+ * The iteration space of a group. Every dimension of every value starts as an axis of its own; elementwise operands unify theirs with the
+ * result's, reshapes split axes until both sides agree, and what no access can tell apart merges. Views and broadcasts are seen through:
+ * each use of a value resolves to the value that is computed or loaded (its base) and to the axes that the use has.
  */
 #pragma once
 
@@ -17,13 +17,14 @@ struct af_use {
         uint32_t value; /* as the node names it */
         uint32_t base;  /* what is loaded, computed or, for SCALAR, written into the source */
         enum af_base_kind base_kind;
-        bool direct;     /* value == base */
-        uint32_t source; /* stored output whose base is not computed here: the use that loads it; else AF_NONE */
-        uint32_t axes; /* bits of the space: those of the use, broadcast ones included */
-        uint32_t vary; /* INPUT: those that the access steps over */
+        bool direct;                         /* value == base */
+        uint32_t source;                     /* stored output whose base is not computed here: the use that loads it; else AF_NONE */
+        uint32_t axes;                       /* bits of the space: those of the use, broadcast ones included */
+        uint32_t vary;                       /* INPUT: those that the access steps over */
         int64_t strides[AF_KERNEL_MAX_AXES]; /* INPUT: of the load; stored output: of the store */
         int64_t offset;                      /* elements */
-        const struct af_pack *pack; /* INPUT: not NULL: it is first copied to the workspace; vary and strides are those of the copy, offset 0 */
+        const struct af_pack
+                *pack; /* INPUT: not NULL: it is first copied to the workspace; vary and strides are those of the copy, offset 0 */
 };
 struct af_pack { /* a copy that makes an input dense, over axes of its own */
         uint32_t n_axes;
@@ -33,9 +34,10 @@ struct af_pack { /* a copy that makes an input dense, over axes of its own */
 struct af_space {
         int64_t extent[AF_KERNEL_MAX_AXES]; /* outermost first, none is 1 */
         uint32_t n_axes;
-        uint32_t reduced;   /* bits */
+        uint32_t reduced;    /* bits */
         uint32_t row, inner; /* axes that a tile spans; AF_NONE */
-        struct af_use *uses; /* operands of nodes[i]: uses[first_use[i] ..]; then sources of copied outputs; the stored outputs from first_store */
+        struct af_use *
+                uses; /* operands of nodes[i]: uses[first_use[i] ..]; then sources of copied outputs; the stored outputs from first_store */
         uint32_t *first_use; /* n_nodes + 1 */
         uint32_t first_store, n_uses;
         uint32_t *node_axes; /* per node: axes of its result */
@@ -50,12 +52,16 @@ struct af_members { /* the nodes of a group, searchable by node */
         uint32_t n;
         uint32_t *sorted, *position; /* node ids ascending, and where each stands in nodes */
 };
-int af_members_init(struct af_members *m, struct af_arena *arena, const struct af_graph *g, const uint32_t *nodes, uint32_t n) AF_WARN_UNUSED;
+int af_members_init(struct af_members *m, struct af_arena *arena, const struct af_graph *g, const uint32_t *nodes,
+                    uint32_t n) AF_WARN_UNUSED;
 /* Position in nodes of the node that produces value, or AF_NONE. */
 uint32_t af_members_producer(const struct af_members *m, uint32_t value);
 
-/* stores: values that are written to memory. 0, -ENOMEM, or AF_SCHEDULE_E_UNFIT with *ret_why (static or from arena). */
-int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, bool pack_all,
+/*
+ * stores: values that are written to memory. pack_all: every input is made dense first. share: an input has the same axes wherever it is
+ * read; else each use has its own. 0, -ENOMEM, or AF_SCHEDULE_E_UNFIT with *ret_why (static or from arena).
+ */
+int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, bool pack_all, bool share,
                    struct af_space *ret_space, const char **ret_why) AF_WARN_UNUSED;
 
 /* internal to axes*.c: axes before merging */
@@ -65,7 +71,7 @@ struct af_atoms {
                 int64_t extent;
                 uint32_t parent; /* itself: a root */
                 uint32_t hi, lo; /* split root: outer and inner half; AF_NONE: a leaf */
-        } *items;
+        } * items;
         uint32_t n, cap;
 };
 struct af_dims { /* dimensions of a value as atoms; AF_NONE where the dimension is 1 */

@@ -16,12 +16,18 @@ struct build {
         const char **why;
         struct af_atoms atoms;
         struct af_dims *node_dims; /* per node */
-        struct af_dims **shared; /* per node: a view or broadcast that is stored as well: all its uses have these axes; NULL: each its own */
-        bool *read;              /* per node: by another member */
+        struct af_dims *
+                *shared; /* per node: a view or broadcast that is stored as well: all its uses have these axes; NULL: each its own */
+        bool *read;      /* per node: by another member */
         struct raw_use *uses;
         uint32_t n_uses, cap_uses;
         uint32_t *chain, cap_chain;
-        bool pack_all;
+        bool pack_all, share;
+        struct input_dims {
+                uint32_t value;
+                struct af_dims dims;
+        } * inputs; /* where shared */
+        uint32_t n_inputs, cap_inputs;
 };
 bool af_value_empty(const struct af_graph *g, uint32_t value);
 int af_space_merge(struct build *b) AF_WARN_UNUSED;

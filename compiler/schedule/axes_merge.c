@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Orders the axes of a group, merges what no access can tell apart, and marks the inputs that must be made dense first: a tile's rows must lie
- * contiguous in memory.
+ * Orders the axes of a group, merges what no access can tell apart, and marks the inputs that must be made dense first: a tile's rows must
+ * lie contiguous in memory.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,11 +15,11 @@ struct order { /* axes before merging, outermost first */
         uint64_t reduced;
         struct line { /* one access */
                 uint64_t axes, vary;
-                int64_t load[AF_ATOMS_MAX];  /* as it stands in memory */
+                int64_t load[AF_ATOMS_MAX];    /* as it stands in memory */
                 int64_t strides[AF_ATOMS_MAX]; /* as the kernel reads it: of the packed copy where packed */
                 uint64_t reduced;
                 bool packed, access, reduces;
-        } *lines; /* per use */
+        } * lines; /* per use */
         uint64_t *node_axes;
         bool join[AF_ATOMS_MAX]; /* with the next one */
 };

@@ -6,7 +6,7 @@
 #include "compiler/schedule/sched.h"
 
 #define REGION_ALIGN 512u
-#define SYNC_CYCLES 1500u /* all cores meet */
+#define SYNC_CYCLES  1500u /* all cores meet */
 
 int sched_unfit(struct sched *s, const char *why) {
         *s->why = why;
@@ -132,20 +132,23 @@ static bool single(const struct af_members *m) {
         return n <= 1;
 }
 
+/* The common axes: first as if an input were one value to all its readers, then use by use, then with dense copies for a node by itself. */
 static int find_space(struct sched *s) {
-        int r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, false, &s->sp, s->why);
-        if (r == AF_SCHEDULE_E_UNFIT && single(&s->m)) {
-                const char *why = *s->why;
-                r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, true, &s->sp, s->why);
-                *s->why = r > 0 ? why : *s->why;
-        }
+        int r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, false, true, &s->sp, s->why);
+        const char *why = *s->why;
+        if (r == AF_SCHEDULE_E_UNFIT)
+                r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, false, false, &s->sp, s->why);
+        if (r == AF_SCHEDULE_E_UNFIT && single(&s->m))
+                r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, true, false, &s->sp, s->why);
+        *s->why = r > 0 ? why : *s->why;
         return r;
 }
 
 static void set_range(const struct sched *s, struct af_karg *a) {
         int64_t dims[AF_LIMIT_RANK], strides[AF_LIMIT_RANK], lo = 0, hi = 0;
         const struct af_value *v = &s->g->values[a->value];
-        if (af_value_count(s->g, a->value) <= 0 || !af_value_static_dims(s->g, a->value, dims) || !af_value_static_strides(s->g, a->value, strides))
+        if (af_value_count(s->g, a->value) <= 0 || !af_value_static_dims(s->g, a->value, dims) ||
+            !af_value_static_strides(s->g, a->value, strides))
                 return;
         if (v->kind == AF_VALUE_INPUT)
                 af_expr_is_const(&s->g->exprs, s->g->inputs[v->index].offset, &lo);
@@ -199,7 +202,8 @@ static void set_workspace(struct sched *s, uint32_t n_base_args) {
                 return;
         const struct af_region *last = &s->regions[s->n_regions - 1];
         uint64_t bytes = AF_ALIGN_UP(last->offset + last->bytes, REGION_ALIGN);
-        s->args[n_base_args] = (struct af_karg){.kind = AF_KARG_WORKSPACE, .dtype = AF_DTYPE_UINT8, .value = AF_NONE, .workspace_bytes = bytes, .range_end = bytes};
+        s->args[n_base_args] = (struct af_karg){
+                .kind = AF_KARG_WORKSPACE, .dtype = AF_DTYPE_UINT8, .value = AF_NONE, .workspace_bytes = bytes, .range_end = bytes};
 }
 
 static int build_plan(struct sched *s, const struct pass *passes, uint32_t n, struct af_kernel *k) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a tiled phase costs: bytes through HBM (whole 32-byte sectors per row of a DMA), and cycles: per stage the longest of the three pipes where
- * double buffering lets them overlap, else their sum. Figures are the SoC's.
+ * What a tiled phase costs: bytes through HBM (whole 32-byte sectors per row of a DMA), and cycles: per stage the longest of the three
+ * pipes where double buffering lets them overlap, else their sum. Figures are the SoC's.
  */
 #include "compiler/schedule/sched.h"
 
@@ -47,7 +47,10 @@ static double total_bytes(const struct af_phase *p, const struct af_kstmt *s, ui
 static double dma_cycles(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s, uint32_t blocks) {
         const struct af_stage *st = &p->stages[s->stage];
         const struct af_kvalue *v = moved(p, s);
-        double n = v->hold == AF_HOLD_FULL ? (double)st->rows * st->inner : v->hold == AF_HOLD_ROW ? st->inner : v->hold == AF_HOLD_COLUMN ? st->rows : 1;
+        double n = v->hold == AF_HOLD_FULL     ? (double)st->rows * st->inner
+                   : v->hold == AF_HOLD_ROW    ? st->inner
+                   : v->hold == AF_HOLD_COLUMN ? st->rows
+                                               : 1;
         double bytes = n * af_dtype_size(v->dtype);
         const struct af_dma_cost *c = s->kind == AF_KSTMT_STORE ? &soc->store : bytes < soc->small_bytes ? &soc->load_small : &soc->load;
         double per_row = st->inner * (double)af_dtype_size(v->dtype); /* short rows waste the access granule */
@@ -63,7 +66,8 @@ static double call(const struct af_vec_cost *c, double n) {
 static double vector_cycles(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s) {
         const struct af_stage *st = &p->stages[s->stage];
         const struct af_kvalue *v = &p->values[s->dst];
-        const struct af_vec_cost *c = v->dtype != AF_DTYPE_MASK && af_dtype_size(v->dtype) == 2 ? &soc->vec_default_f16 : &soc->vec_default_f32;
+        const struct af_vec_cost *c =
+                v->dtype != AF_DTYPE_MASK && af_dtype_size(v->dtype) == 2 ? &soc->vec_default_f16 : &soc->vec_default_f32;
         double n = af_kvalue_elements(p, v), rows = p->stages[v->stage].rows;
         double row_groups = (rows + 254) / 255, blocks = (st->inner + 63) / 64.0;
         switch (s->kind) {

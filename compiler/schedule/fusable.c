@@ -33,7 +33,8 @@ static int find_ends(const struct af_members *m, struct af_arena *arena, struct 
                         uint64_t bits;
                         if (p != AF_NONE)
                                 read[p] = true;
-                        else if (e->n_inputs < AF_KERNEL_MAX_ARGS && !af_value_scalar(m->g, n->in[k], &bits) && !has(e->inputs, e->n_inputs, n->in[k]))
+                        else if (e->n_inputs < AF_KERNEL_MAX_ARGS && !af_value_scalar(m->g, n->in[k], &bits) &&
+                                 !has(e->inputs, e->n_inputs, n->in[k]))
                                 e->inputs[e->n_inputs++] = n->in[k];
                 }
         }

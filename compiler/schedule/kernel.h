@@ -17,10 +17,10 @@
 
 #define AF_KERNEL_MAX_AXES 20
 #define AF_KERNEL_MAX_ARGS 64
-#define AF_KERNEL_ROUND 128u  /* calls in count form run over a multiple of this many elements: whole repeats of masks */
-#define AF_REDUCE_CHUNK 1024u /* elements of a chunk where the last axis is reduced */
-#define AF_REDUCE_LANES 64u   /* lanes of a chunk */
-#define AF_REDUCE_ROWS 32u    /* rows of a chunk elsewhere */
+#define AF_KERNEL_ROUND    128u  /* calls in count form run over a multiple of this many elements: whole repeats of masks */
+#define AF_REDUCE_CHUNK    1024u /* elements of a chunk where the last axis is reduced */
+#define AF_REDUCE_LANES    64u   /* lanes of a chunk */
+#define AF_REDUCE_ROWS     32u   /* rows of a chunk elsewhere */
 
 enum af_axis_role {
         AF_AXIS_BLOCK, /* its tiles are part of the flattened block tiles */
@@ -64,7 +64,8 @@ enum af_hold {
 };
 enum af_place { AF_PLACE_POOL, AF_PLACE_LOAD, AF_PLACE_STORE, AF_PLACE_RESIDENT };
 struct af_kvalue {
-        enum af_dtype dtype; /* as written; a reader may see the same bits as another type of the size. MASK: a bit per element, LSB first. bool is uint8 */
+        enum af_dtype dtype; /* as written; a reader may see the same bits as another type of the size. MASK: a bit per element, LSB first.
+                                bool is uint8 */
         enum af_hold hold;
         uint32_t stage; /* whose tile shape it has */
         uint32_t axes;  /* bit per axis of the phase that it varies over */
@@ -82,7 +83,8 @@ enum af_kstmt_kind {
         AF_KSTMT_EXPAND,     /* src[0] ROW, COLUMN or ONE -> dst, bits unchanged; src[1]: BLOCKS scratch or AF_NONE */
         AF_KSTMT_FILL,       /* every element of dst := imm */
         AF_KSTMT_ROW_LANES,  /* dst LANES: combine with the columns of src[0] (FULL or CHUNKS), 64 at a time */
-        AF_KSTMT_LANE_TREE,  /* dst: one value per row from src[0] LANES, adjacent pairs; src[1]: SCRATCH or AF_NONE. dst CHUNKS: column = step of the LOOP axis */
+        AF_KSTMT_LANE_TREE,  /* dst: one value per row from src[0] LANES, adjacent pairs; src[1]: SCRATCH or AF_NONE. dst CHUNKS: column =
+                                step of the LOOP axis */
         AF_KSTMT_ROW_LEVELS, /* dst LEVELS: combine with the rows of src[0], chunks of 32 */
         AF_KSTMT_LEVEL_TOP,  /* dst: the result of src[0] LEVELS */
 };
@@ -140,7 +142,8 @@ struct af_kernel {
         struct af_phase *phases;
         uint32_t n_args, n_regions, n_phases;
         uint32_t block_dim;
-        /* Of the phase that takes most; phases lay UB out one after another. One buffer each; use = buffers * (load + store) + calc + resident. */
+        /* Of the phase that takes most; phases lay UB out one after another. One buffer each; use = buffers * (load + store) + calc +
+         * resident. */
         uint32_t buffers, load_bytes, store_bytes, calc_bytes, resident_bytes;
         uint64_t workspace_bytes;
         bool needs_sync_all, workspace_zeroed;
@@ -150,14 +153,14 @@ struct af_kernel {
 enum { AF_SCHEDULE_E_UNFIT = 1 /* *ret_why */ };
 /*
  * Group -> tiled loop tree, within the SoC's limits; retiled, split or turned to passes where needed: no shape is refused for size.
- * All memory from g->arena. 0, -ENOMEM, or UNFIT: nothing can be generated for this set of nodes (layout, dtype, op class); *ret_why lives in
- * g->arena.
+ * All memory from g->arena. 0, -ENOMEM, or UNFIT: nothing can be generated for this set of nodes (layout, dtype, op class); *ret_why lives
+ * in g->arena.
  */
 int af_schedule_build(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc, struct af_kernel **ret_kernel,
                       const char **ret_why) AF_WARN_UNUSED;
 /*
- * For fusion (af_fusable_fn; userdata is the const struct af_soc *): whether af_schedule_build would succeed, with the values that no member
- * reads as outputs. Linear in the nodes; no search for tiles. Working memory is freed before it returns.
+ * For fusion (af_fusable_fn; userdata is the const struct af_soc *): whether af_schedule_build would succeed, with the values that no
+ * member reads as outputs. Linear in the nodes; no search for tiles. Working memory is freed before it returns.
  */
 bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why);
 /* Element count of a value's full tile in calls of count form; 0 for scratch. */

@@ -10,7 +10,10 @@ static void lower_axes(struct lower *l) {
         struct af_phase *ph = l->phase;
         ph->n_axes = p->n_axes;
         for (uint32_t a = 0; a < p->n_axes; a++)
-                ph->axes[a] = (struct af_axis){.extent = p->axes[a].extent, .tile = 1, .role = AF_AXIS_BLOCK, .reduced = p->axes[a].reduced,
+                ph->axes[a] = (struct af_axis){.extent = p->axes[a].extent,
+                                               .tile = 1,
+                                               .role = AF_AXIS_BLOCK,
+                                               .reduced = p->axes[a].reduced,
                                                .chunk_axis = AF_NONE};
         if (p->inner != AF_NONE && l->variant.inner_whole)
                 ph->axes[p->inner].role = AF_AXIS_WHOLE;
@@ -27,7 +30,8 @@ static void lower_axes(struct lower *l) {
                 ph->axes[p->chunk_axis].ragged_tail = p->kind == PASS_LAST && p->total % p->axes[p->over].extent;
         }
         uint32_t levels = 2;
-        for (int64_t n = (p->kind == PASS_ROWS ? p->axes[p->over].extent : 1) / AF_REDUCE_ROWS; n > AF_REDUCE_ROWS; n = (n + AF_REDUCE_ROWS - 1) / AF_REDUCE_ROWS)
+        for (int64_t n = (p->kind == PASS_ROWS ? p->axes[p->over].extent : 1) / AF_REDUCE_ROWS; n > AF_REDUCE_ROWS;
+             n = (n + AF_REDUCE_ROWS - 1) / AF_REDUCE_ROWS)
                 levels++;
         ph->levels = levels;
 }

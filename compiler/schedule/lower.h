@@ -11,7 +11,7 @@ struct stmt_list {
 };
 /* Facts about a value that only the lowering needs. */
 struct aux {
-        uint32_t expanded[4]; /* by hold FULL..ONE: the same bits, expanded; AF_NONE */
+        uint32_t expanded[4];       /* by hold FULL..ONE: the same bits, expanded; AF_NONE */
         uint32_t as_mask, as_bytes; /* a truth value in its other form */
         bool hoisted;               /* lives in the prologue */
         bool loaded;
@@ -23,13 +23,13 @@ struct lower {
         struct af_phase *phase;
         struct aux *aux; /* per value of the phase */
         uint32_t cap_aux;
-        uint32_t stage;                      /* the stage being filled */
-        uint32_t row, inner;                 /* its tile, AF_NONE */
-        uint32_t fixed;                      /* axes bits that do not change between tiles of a block */
+        uint32_t stage;      /* the stage being filled */
+        uint32_t row, inner; /* its tile, AF_NONE */
+        uint32_t fixed;      /* axes bits that do not change between tiles of a block */
         bool may_hoist;
-        struct stmt_list lists[N_STAGES][3];        /* per stage: loads, compute, stores */
-        uint32_t *node_value; /* per node: its value in this context, or AF_NONE */
-        uint32_t op_node;     /* for comments */
+        struct stmt_list lists[N_STAGES][3]; /* per stage: loads, compute, stores */
+        uint32_t *node_value;                /* per node: its value in this context, or AF_NONE */
+        uint32_t op_node;                    /* for comments */
 };
 
 /* A new value; id in *ret. */
@@ -37,7 +37,8 @@ int lower_value(struct lower *l, enum af_dtype dtype, enum af_hold hold, uint32_
 enum af_hold lower_hold(const struct lower *l, uint32_t axes);
 /* Appends to the prologue where dst is hoisted, else to the stage. */
 int lower_emit(struct lower *l, struct af_kstmt stmt) AF_WARN_UNUSED;
-int lower_prim(struct lower *l, struct af_prim_ins ins, enum af_hold hold, uint32_t axes, uint32_t a, uint32_t b, uint32_t c, uint32_t *ret) AF_WARN_UNUSED;
+int lower_prim(struct lower *l, struct af_prim_ins ins, enum af_hold hold, uint32_t axes, uint32_t a, uint32_t b, uint32_t c,
+               uint32_t *ret) AF_WARN_UNUSED;
 /* v at hold, bits unchanged: v itself where it is held so already. */
 int lower_expand(struct lower *l, uint32_t v, enum af_hold hold, uint32_t *ret) AF_WARN_UNUSED;
 int lower_to_mask(struct lower *l, uint32_t v, uint32_t *ret) AF_WARN_UNUSED;
@@ -47,7 +48,8 @@ int lower_constant(struct lower *l, enum af_dtype dtype, uint64_t bits, uint32_t
 int lower_load(struct lower *l, enum af_dtype dtype, const struct af_access *access, uint32_t graph_value, uint32_t *ret) AF_WARN_UNUSED;
 int lower_store(struct lower *l, uint32_t v, const struct af_access *access, uint32_t axes) AF_WARN_UNUSED;
 /* Runs s->prog on values (AF_NONE: an immediate) at a common hold. */
-int lower_program(struct lower *l, const struct af_prog *prog, const uint32_t *operands, enum af_hold hold, uint32_t axes, uint32_t *ret) AF_WARN_UNUSED;
+int lower_program(struct lower *l, const struct af_prog *prog, const uint32_t *operands, enum af_hold hold, uint32_t axes,
+                  uint32_t *ret) AF_WARN_UNUSED;
 
 /* lower_nodes.c: the group's nodes that `roots` (per node) need, in this context; late: those behind the reduction. */
 int lower_nodes(struct lower *l, bool *needed, bool late) AF_WARN_UNUSED;

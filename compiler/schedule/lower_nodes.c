@@ -30,7 +30,8 @@ int lower_use(struct lower *l, uint32_t use, uint32_t *ret) {
         }
         if (u->base_kind == AF_BASE_SCALAR) {
                 uint64_t bits = 0;
-                return af_value_scalar(s->g, u->base, &bits) ? lower_constant(l, v->dtype, bits, ret) : sched_unfit(l->s, "a constant without a value");
+                return af_value_scalar(s->g, u->base, &bits) ? lower_constant(l, v->dtype, bits, ret)
+                                                             : sched_unfit(l->s, "a constant without a value");
         }
         struct af_access access;
         lower_access(l, u, u->pack ? s->n_args + s->pack_region[use] : input_arg(s, u->base), &access);
@@ -122,8 +123,8 @@ int lower_nodes(struct lower *l, bool *needed, bool late) {
                 if (!needed[i] || s->sp.skip[i] || l->node_value[i] != AF_NONE)
                         continue;
                 l->op_node = s->m.nodes[i];
-                int r = s->sp.empty_reduce[i]  ? lower_empty_reduce(l, i)
-                        : s->sp.unit_reduce[i] ? lower_unit_reduce(l, i)
+                int r = s->sp.empty_reduce[i]           ? lower_empty_reduce(l, i)
+                        : s->sp.unit_reduce[i]          ? lower_unit_reduce(l, i)
                         : s->reduction_of[i] != AF_NONE ? sched_unfit(l->s, "a reduction of a reduction")
                                                         : lower_elementwise(l, i);
                 l->op_node = AF_NONE;

@@ -60,7 +60,8 @@ int lower_emit(struct lower *l, struct af_kstmt stmt) {
         return append(l, &l->lists[stmt.stage][list], &stmt);
 }
 
-int lower_prim(struct lower *l, struct af_prim_ins ins, enum af_hold hold, uint32_t axes, uint32_t a, uint32_t b, uint32_t c, uint32_t *ret) {
+int lower_prim(struct lower *l, struct af_prim_ins ins, enum af_hold hold, uint32_t axes, uint32_t a, uint32_t b, uint32_t c,
+               uint32_t *ret) {
         uint32_t v;
         int r = lower_value(l, ins.to, hold, axes, &v);
         if (!r)
@@ -223,7 +224,8 @@ int lower_load(struct lower *l, enum af_dtype dtype, const struct af_access *acc
                 axes |= access->strides[a] ? 1u << a : 0;
         int r = lower_value(l, dtype == AF_DTYPE_BOOL ? AF_DTYPE_UINT8 : dtype, lower_hold(l, axes), axes, &v);
         if (!r)
-                r = lower_emit(l, (struct af_kstmt){.kind = AF_KSTMT_LOAD, .dst = v, .src = {AF_NONE, AF_NONE, AF_NONE}, .access = *access});
+                r = lower_emit(l,
+                               (struct af_kstmt){.kind = AF_KSTMT_LOAD, .dst = v, .src = {AF_NONE, AF_NONE, AF_NONE}, .access = *access});
         if (r)
                 return r;
         l->phase->values[v].graph_value = graph_value;

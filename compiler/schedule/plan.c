@@ -69,11 +69,46 @@ static int plan_elementwise(struct plan *p) {
         return 0;
 }
 
+/* Cuts the run into chunks: q combines the elements of each, p's axes keep one result per chunk. */
+static void cut_run(struct plan *p, struct pass *q, int64_t chunk) {
+        uint32_t over = q->over;
+        memmove(&q->axes[over + 1], &q->axes[over], (p->n_axes - over) * sizeof(q->axes[0]));
+        q->chunk_axis = over;
+        q->over = over + 1;
+        q->n_axes++;
+        q->axes[q->over].extent = chunk;
+        q->axes[over].extent = (q->total + chunk - 1) / chunk;
+        q->axes[over].step *= chunk;
+        q->axes[over].reduced = false;
+        p->axes[over] = q->axes[over];
+        p->axes[over].reduced = true;
+        p->axes[over].space_axis = AF_NONE;
+}
+
+/* A region per reduction for the partial results. */
+static int add_partials(struct plan *p, struct pass *q) {
+        int64_t elements = 1;
+        bool first = true;
+        for (uint32_t a = 0; a < p->n_axes; a++)
+                elements *= p->axes[a].extent;
+        for (uint32_t i = 0; i < p->s->n_reductions; i++) {
+                uint32_t region;
+                if (!p->s->reductions[i].real)
+                        continue;
+                int r = sched_add_region(p->s, p->s->reductions[i].plan.acc, elements, &region);
+                if (r)
+                        return r;
+                q->to_regions = first ? region : q->to_regions;
+                first = false;
+        }
+        p->regions = q->to_regions;
+        return 0;
+}
+
 /* chunk: elements per chunk; 0: the whole run at once. Turns p's axes into those of the result. */
 static int plan_run(struct plan *p, uint32_t over, int64_t chunk, bool *ret_done) {
         struct pass *q;
         bool last = over == p->n_axes - 1;
-        int64_t total = p->axes[over].extent;
         int r = next_pass(p, &q);
         if (r)
                 return r;
@@ -83,19 +118,9 @@ static int plan_run(struct plan *p, uint32_t over, int64_t chunk, bool *ret_done
         memcpy(q->axes, p->axes, sizeof(q->axes));
         q->n_axes = p->n_axes;
         q->over = over;
-        q->total = total;
+        q->total = p->axes[over].extent;
         if (chunk) {
-                memmove(&q->axes[over + 1], &q->axes[over], (p->n_axes - over) * sizeof(q->axes[0]));
-                q->chunk_axis = over;
-                q->over = over + 1;
-                q->n_axes++;
-                q->axes[q->over].extent = chunk;
-                q->axes[over].extent = (total + chunk - 1) / chunk;
-                q->axes[over].step *= chunk;
-                q->axes[over].reduced = false;
-                p->axes[over] = q->axes[over];
-                p->axes[over].reduced = true;
-                p->axes[over].space_axis = AF_NONE;
+                cut_run(p, q, chunk);
         } else {
                 memmove(&p->axes[over], &p->axes[over + 1], (p->n_axes - over - 1) * sizeof(p->axes[0]));
                 p->n_axes--;
@@ -103,27 +128,10 @@ static int plan_run(struct plan *p, uint32_t over, int64_t chunk, bool *ret_done
         q->inner = q->n_axes - 1;
         q->row = last ? (q->n_axes > 1 ? q->n_axes - 2 : AF_NONE) : q->over;
         *ret_done = true;
-        int64_t elements = 1;
-        for (uint32_t a = 0; a < p->n_axes; a++) {
-                elements *= p->axes[a].extent;
+        for (uint32_t a = 0; a < p->n_axes; a++)
                 *ret_done &= !p->axes[a].reduced;
-        }
         q->to_group = *ret_done;
-        if (*ret_done)
-                return 0;
-        bool first = true;
-        for (uint32_t i = 0; i < p->s->n_reductions; i++) {
-                uint32_t region;
-                if (!p->s->reductions[i].real)
-                        continue;
-                r = sched_add_region(p->s, p->s->reductions[i].plan.acc, elements, &region);
-                if (r)
-                        return r;
-                q->to_regions = first ? region : q->to_regions;
-                first = false;
-        }
-        p->regions = q->to_regions;
-        return 0;
+        return *ret_done ? 0 : add_partials(p, q);
 }
 
 /* Elements per chunk that the choice asks for, or that must be; 0: none. */
@@ -146,7 +154,8 @@ int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *
         s->n_regions = 0;
         *ret_n = 0;
         for (uint32_t i = 0; i < s->n_reductions; i++)
-                p.ordered_mul |= s->reductions[i].real && s->reductions[i].plan.combine == AF_COMBINE_MUL && sched_ordered(&s->reductions[i]);
+                p.ordered_mul |=
+                        s->reductions[i].real && s->reductions[i].plan.combine == AF_COMBINE_MUL && sched_ordered(&s->reductions[i]);
         for (uint32_t a = 0; a < s->sp.n_axes; a++)
                 p.axes[a] = (struct pass_axis){.extent = s->sp.extent[a], .space_axis = a, .step = 1, .reduced = s->sp.reduced >> a & 1};
         for (uint32_t i = 0; !r && i < s->sp.first_store; i++)

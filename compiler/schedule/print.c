@@ -6,7 +6,8 @@
 
 static const char *const hold_names[] = {"full", "row", "column", "one", "lanes", "chunks", "levels", "blocks", "scratch"};
 static const char *const place_names[] = {"pool", "load", "store", "resident"};
-static const char *const stmt_names[] = {"load", "store", "prim", "copy", "expand", "fill", "row_lanes", "lane_tree", "row_levels", "level_top"};
+static const char *const stmt_names[] = {"load", "store",     "prim",      "copy",       "expand",
+                                         "fill", "row_lanes", "lane_tree", "row_levels", "level_top"};
 static const char *const stage_names[] = {"prologue", "init", "body", "finish"};
 static const char *const role_names[] = {"block", "loop", "whole"};
 
@@ -22,8 +23,8 @@ static void print_stmt(const struct af_kernel *k, const struct af_phase *p, cons
         af_buf_put_str(b, "    ");
         if (s->dst != AF_NONE) {
                 const struct af_kvalue *v = &p->values[s->dst];
-                af_buf_printf(b, "v%u:%s %s %s+%u = ", s->dst, v->dtype == AF_DTYPE_MASK ? "mask" : af_dtype_name(v->dtype), hold_names[v->hold],
-                              place_names[v->place], v->offset);
+                af_buf_printf(b, "v%u:%s %s %s+%u = ", s->dst, v->dtype == AF_DTYPE_MASK ? "mask" : af_dtype_name(v->dtype),
+                              hold_names[v->hold], place_names[v->place], v->offset);
         }
         af_buf_put_str(b, s->kind == AF_KSTMT_PRIM ? af_prim_info(s->ins.prim)->call : stmt_names[s->kind]);
         for (unsigned i = 0; i < 3; i++)
@@ -40,8 +41,8 @@ static void print_stage(const struct af_kernel *k, const struct af_phase *p, uin
         const struct af_stage *st = &p->stages[stage];
         if (!st->n_stmts)
                 return;
-        af_buf_printf(b, "  %s rows=%u inner=%u pitch=%u load=%u store=%u\n", stage_names[stage], st->rows, st->inner, st->pitch, st->load_bytes,
-                      st->store_bytes);
+        af_buf_printf(b, "  %s rows=%u inner=%u pitch=%u load=%u store=%u\n", stage_names[stage], st->rows, st->inner, st->pitch,
+                      st->load_bytes, st->store_bytes);
         for (uint32_t i = st->first_stmt; i < st->first_stmt + st->n_stmts; i++)
                 print_stmt(k, p, &p->stmts[i], b);
 }
@@ -54,8 +55,9 @@ void af_kernel_print(const struct af_kernel *k, struct af_buf *b) {
                 af_buf_printf(b, "phase %u (%s) tiles=%" PRId64 " buffers=%u ub=%u\n", i, p->what, p->n_tiles, p->buffers,
                               p->buffers * (p->load_bytes + p->store_bytes) + p->calc_bytes + p->resident_bytes);
                 for (uint32_t a = 0; a < p->n_axes; a++)
-                        af_buf_printf(b, "  a%u %" PRId64 "/%" PRId64 " %s%s%s\n", a, p->axes[a].extent, p->axes[a].tile, role_names[p->axes[a].role],
-                                      p->axes[a].reduced ? " reduced" : "", p->axes[a].chunk_axis != AF_NONE ? " chunk" : "");
+                        af_buf_printf(b, "  a%u %" PRId64 "/%" PRId64 " %s%s%s\n", a, p->axes[a].extent, p->axes[a].tile,
+                                      role_names[p->axes[a].role], p->axes[a].reduced ? " reduced" : "",
+                                      p->axes[a].chunk_axis != AF_NONE ? " chunk" : "");
                 for (uint32_t s = 0; s < p->n_stages; s++)
                         print_stage(k, p, s, b);
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the schedule. A kernel is a list of passes: copies that make inputs dense, then the group itself (elementwise), or one pass per step of its
- * reduction: each combines one axis (or the elements of one chunk of it) and hands partial results to the next through the workspace; the last one
- * also runs what follows the reduction.
+ * Inside the schedule. A kernel is a list of passes: copies that make inputs dense, then the group itself (elementwise), or one pass per
+ * step of its reduction: each combines one axis (or the elements of one chunk of it) and hands partial results to the next through the
+ * workspace; the last one also runs what follows the reduction.
  */
 #pragma once
 
@@ -19,15 +19,15 @@ struct pass {
         enum pass_kind kind;
         struct pass_axis axes[AF_KERNEL_MAX_AXES];
         uint32_t n_axes;
-        uint32_t row, inner; /* axes that a tile spans, or AF_NONE */
-        uint32_t over;       /* LAST, ROWS: the axis that this pass combines */
-        uint32_t chunk_axis; /* LAST, ROWS: `over` is the elements of this axis' chunks; AF_NONE: the whole run */
-        int64_t total;       /* elements of the run, over all chunks */
-        bool from_group;     /* reads the group's values; else the regions of the pass before */
-        bool to_group;       /* ends with the group's outputs; else writes regions */
+        uint32_t row, inner;       /* axes that a tile spans, or AF_NONE */
+        uint32_t over;             /* LAST, ROWS: the axis that this pass combines */
+        uint32_t chunk_axis;       /* LAST, ROWS: `over` is the elements of this axis' chunks; AF_NONE: the whole run */
+        int64_t total;             /* elements of the run, over all chunks */
+        bool from_group;           /* reads the group's values; else the regions of the pass before */
+        bool to_group;             /* ends with the group's outputs; else writes regions */
         const struct af_use *pack; /* PACK */
-        uint32_t regions;    /* PACK: region written; reductions: first region of the partials read (one per reduction) */
-        uint32_t to_regions; /* first region of the partials written */
+        uint32_t regions;          /* PACK: region written; reductions: first region of the partials read (one per reduction) */
+        uint32_t to_regions;       /* first region of the partials written */
 };
 
 struct reduction {
@@ -75,8 +75,8 @@ int sched_add_region(struct sched *s, enum af_dtype dtype, int64_t elements, uin
 
 #define MAX_PASSES 96
 /*
- * plan.c: the passes of a kernel; packs first. choice 0: each reduced run in one pass where that can be; k > 0: the first run is cut into chunks
- * (k levels of rows, or chunks of 1,024) that are spread over the cores. *ret_n 0: the choice says nothing new. 0, -ENOMEM, UNFIT.
+ * plan.c: the passes of a kernel; packs first. choice 0: each reduced run in one pass where that can be; k > 0: the first run is cut into
+ * chunks (k levels of rows, or chunks of 1,024) that are spread over the cores. *ret_n 0: the choice says nothing new. 0, -ENOMEM, UNFIT.
  */
 int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *ret_n) AF_WARN_UNUSED;
 #define SCHED_CHOICES 4u

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search for tiles: a phase is lowered in each variant, and each pair of row and inner tile from two short lists is allocated and costed. The
- * cheapest that fits wins; ties go to the first. Candidates are what balances the cores, powers of two, and the largest that fits.
+ * The search for tiles: a phase is lowered in each variant, and each pair of row and inner tile from two short lists is allocated and
+ * costed. The cheapest that fits wins; ties go to the first. Candidates are what balances the cores, powers of two, and the largest that
+ * fits.
  */
 #include <errno.h>
 
 #include "compiler/schedule/sched.h"
 
-#define MAX_ROWS 4095 /* blocks of one DMA */
+#define MAX_ROWS       4095 /* blocks of one DMA */
 #define MAX_CANDIDATES 24
 
 struct list {
@@ -106,7 +107,8 @@ static int try_tile(struct sched *s, struct af_phase *ph, const struct pass *p, 
 }
 
 /* Largest multiple of unit up to max for which the tile fits with double buffers; 0: none. */
-static int largest(struct sched *s, struct af_phase *ph, const struct pass *p, bool by_rows, int64_t other, int64_t unit, int64_t max, int64_t *ret) {
+static int largest(struct sched *s, struct af_phase *ph, const struct pass *p, bool by_rows, int64_t other, int64_t unit, int64_t max,
+                   int64_t *ret) {
         int64_t lo = 0, hi = (max + unit - 1) / unit;
         ph->buffers = 2;
         while (lo < hi) {

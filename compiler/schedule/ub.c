@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * UB by liveness: a linear scan over the statements of a phase. A value lives from its first to its last touch; what a loop carries lives
- * through the whole loop, what the prologue makes lives to the end of the phase. A result takes the place of a source that dies with it where
- * the call may work in place. Loads and stores are packed side by side in one queue buffer per stage.
+ * through the whole loop, what the prologue makes lives to the end of the phase. A result takes the place of a source that dies with it
+ * where the call may work in place. Loads and stores are packed side by side in one queue buffer per stage.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,10 +16,10 @@ struct gap {
 };
 struct scan {
         struct af_phase *ph;
-        uint32_t *first, *last;   /* per value: statement numbers; AF_NONE: never touched */
+        uint32_t *first, *last;                          /* per value: statement numbers; AF_NONE: never touched */
         uint32_t *starts, *start_next, *ends, *end_next; /* values by first and by last statement, as lists */
-        bool *given;              /* its place went to the result that read it last */
-        struct gap *gaps;         /* sorted; the last one has no end */
+        bool *given;                                     /* its place went to the result that read it last */
+        struct gap *gaps;                                /* sorted; the last one has no end */
         uint32_t n_gaps;
         uint32_t high;
 };
@@ -82,7 +82,8 @@ static void find_lives(struct scan *c) {
                 const struct af_stage *st = &p->stages[p->nodes[p->nodes[n].first_child].stage];
                 uint32_t begin = st->first_stmt, end = begin + st->n_stmts - 1;
                 for (uint32_t v = 0; v < p->n_values; v++) {
-                        if (c->first[v] == AF_NONE || c->last[v] < begin || c->first[v] > end || (c->first[v] >= begin && c->last[v] <= end))
+                        if (c->first[v] == AF_NONE || c->last[v] < begin || c->first[v] > end ||
+                            (c->first[v] >= begin && c->last[v] <= end))
                                 continue;
                         c->first[v] = AF_MIN(c->first[v], begin);
                         c->last[v] = AF_MAX(c->last[v], end);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels without the fusion pass and without bundles: cuts a fragment into runs of nodes that the schedule takes as one kernel, and runs each
- * kernel on the twin against the reference's values, or writes it out for another judge.
+ * Kernels without the fusion pass and without bundles: cuts a fragment into runs of nodes that the schedule takes as one kernel, and runs
+ * each kernel on the twin against the reference's values, or writes it out for another judge.
  *
- *   kernel_cases [--seeds A:B] [--single] [--specials] [--fast] [--out DIR] [--print tree|source] [--cores N] [--ub BYTES] [FRAGMENT.json...]
+ *   kernel_cases [--seeds A:B] [--single] [--specials] [--fast] [--out DIR] [--print tree|source] [--cores N] [--ub BYTES]
+ * [FRAGMENT.json...]
  *
- * --single: every computing node by itself. --out: writes case files instead of running: NAME.cpp, NAME.<arg>.in / .want, and one line per case
- * in DIR/cases.txt: name, blocks, synchronises, then per argument in:FILE, out:BYTES:FILE:DTYPE or work:BYTES.
+ * --single: every computing node by itself. --out: writes case files instead of running: NAME.cpp, NAME.<arg>.in / .want, and one line per
+ * case in DIR/cases.txt: name, blocks, synchronises, then per argument in:FILE, out:BYTES:FILE:DTYPE or work:BYTES.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/driver/env.h"
 #include "runtime/host_kernel.h"
+#include "tests/lib/kernel_group.h"
 #include "tests/lib/random_graph.h"
 
 struct setup {
@@ -40,44 +42,13 @@ struct run {
         const char *name;
         struct af_random_input *inputs;
         struct af_tensor *values; /* of the reference, dense */
-        uint32_t *first_user, *users;
+        struct kernel_users users;
         uint32_t n_done;
 };
 
 static void fail(struct run *r, const char *what, const char *text) {
         printf("not ok %s kernel %u: %s: %s\n", r->name, r->n_done, what, text ? text : "");
         r->s->n_failed++;
-}
-
-static bool in_list(const uint32_t *list, uint32_t n, uint32_t v) {
-        for (uint32_t i = 0; i < n; i++)
-                if (list[i] == v)
-                        return true;
-        return false;
-}
-
-/* Inputs and outputs of a run of nodes as fusion states them. */
-static void find_ends(const struct run *r, struct af_group *group, uint32_t *in, uint32_t *out) {
-        const struct af_graph *g = r->g;
-        for (uint32_t i = 0; i < group->n_nodes; i++) {
-                const struct af_node *n = &g->nodes[group->nodes[i]];
-                for (uint32_t k = 0; k < n->n_in; k++) {
-                        const struct af_value *v = &g->values[n->in[k]];
-                        uint64_t bits;
-                        bool inside = v->kind == AF_VALUE_NODE && in_list(group->nodes, group->n_nodes, v->index);
-                        if (!inside && !af_value_scalar(g, n->in[k], &bits) && !in_list(in, group->n_inputs, n->in[k]))
-                                in[group->n_inputs++] = n->in[k];
-                }
-                bool outside = r->first_user[n->out[0]] == r->first_user[n->out[0] + 1];
-                for (uint32_t u = r->first_user[n->out[0]]; u < r->first_user[n->out[0] + 1]; u++)
-                        outside |= !in_list(group->nodes, group->n_nodes, r->users[u]);
-                for (uint32_t k = 0; k < g->n_outputs; k++)
-                        outside |= g->outputs[k].value == n->out[0];
-                if (outside)
-                        out[group->n_outputs++] = n->out[0];
-        }
-        group->inputs = in;
-        group->outputs = out;
 }
 
 static size_t span(const int64_t *dims, const int64_t *strides, uint32_t rank, size_t size) {
@@ -96,7 +67,8 @@ static void restride(uint8_t *strided, uint8_t *dense, const int64_t *dims, cons
         for (uint32_t i = 0; i < rank; i++)
                 n *= dims[i];
         for (int64_t k = 0; k < n; k++) {
-                memcpy(out ? dense + (size_t)k * size : strided + at * (int64_t)size, out ? strided + at * (int64_t)size : dense + (size_t)k * size, size);
+                memcpy(out ? dense + (size_t)k * size : strided + at * (int64_t)size,
+                       out ? strided + at * (int64_t)size : dense + (size_t)k * size, size);
                 for (uint32_t d = rank; d-- > 0;) {
                         at += strides[d];
                         if (++index[d] < dims[d])
@@ -176,7 +148,8 @@ static int write_case(struct run *r, const struct af_kernel *k, const struct mem
                         int64_t dims[AF_LIMIT_RANK], strides[AF_LIMIT_RANK];
                         if (!af_value_static_dims(r->g, a->value, dims) || !af_value_static_strides(r->g, a->value, strides))
                                 return -EINVAL;
-                        restride(mem[i].base, r->values[a->value].data, dims, strides, r->g->values[a->value].rank, af_dtype_size(a->dtype), false);
+                        restride(mem[i].base, r->values[a->value].data, dims, strides, r->g->values[a->value].rank, af_dtype_size(a->dtype),
+                                 false);
                         fprintf(r->s->cases, " out:%zu:%s:%s", mem[i].bytes, path, af_dtype_name(a->dtype));
                 } else {
                         fprintf(r->s->cases, " in:%s", path);
@@ -213,8 +186,14 @@ static void launch(struct run *r, const struct af_kernel *k, const struct memory
                 bytes[i] = mem[i].bytes;
         }
         struct af_twin_stats stats = {0};
-        struct af_twin_launch l = {.args = args, .arg_bytes = bytes, .n_args = k->n_args, .block_dim = k->block_dim, .n_blocks = k->block_dim, .stats = &stats,
-                                   .error = error, .error_size = sizeof(error)};
+        struct af_twin_launch l = {.args = args,
+                                   .arg_bytes = bytes,
+                                   .n_args = k->n_args,
+                                   .block_dim = k->block_dim,
+                                   .n_blocks = k->block_dim,
+                                   .stats = &stats,
+                                   .error = error,
+                                   .error_size = sizeof(error)};
         e = af_host_kernel_launch(h, &l);
         if (e)
                 fail(r, "launch", error);
@@ -265,16 +244,11 @@ static void run_kernel(struct run *r, const struct af_kernel *k) {
 
 static void do_group(struct run *r, const uint32_t *nodes, uint32_t n) {
         const struct af_graph *g = r->g;
-        struct af_group group = {.nodes = nodes, .n_nodes = n, .tmpl = "mixed_fusion_kernel"};
-        uint32_t n_in = 0;
-        for (uint32_t i = 0; i < n; i++)
-                n_in += g->nodes[nodes[i]].n_in;
-        uint32_t *in = af_arena_calloc(g->arena, n_in, sizeof(*in)), *out = af_arena_calloc(g->arena, n, sizeof(*out));
+        struct af_group group;
         struct af_kernel *k = NULL;
         const char *why = NULL;
-        if (!in || !out)
+        if (kernel_group_make(g, &r->users, nodes, n, &group))
                 return;
-        find_ends(r, &group, in, out);
         int e = af_schedule_build(g, &group, &r->s->soc, &k, &why);
         if (e) {
                 if (r->s->print)
@@ -295,7 +269,8 @@ static void do_group(struct run *r, const uint32_t *nodes, uint32_t n) {
         r->s->n_nodes += n;
 }
 
-/* Runs of nodes in topological order that the schedule takes: such a run never has a path out and in again. */
+#define MAX_RUN 24
+
 static void cut(struct run *r) {
         const struct af_graph *g = r->g;
         uint32_t *nodes = af_arena_calloc(g->arena, g->n_nodes, sizeof(*nodes));
@@ -304,10 +279,7 @@ static void cut(struct run *r) {
         for (uint32_t i = 0; i < g->n_nodes; i++)
                 nodes[i] = i;
         for (uint32_t at = 0; at < g->n_nodes;) {
-                uint32_t n = 1;
-                const char *why = NULL;
-                while (!r->s->single && at + n < g->n_nodes && n < 24 && af_schedule_fusable(&r->s->soc, g, &nodes[at], n + 1, &why))
-                        n++;
+                uint32_t n = kernel_group_grow(g, &r->s->soc, &nodes[at], g->n_nodes - at, r->s->single ? 1 : MAX_RUN);
                 do_group(r, &nodes[at], n);
                 at += n;
         }
@@ -321,7 +293,7 @@ static void do_fragment(struct setup *s, struct af_fragment *f, const char *name
         const char *why = NULL;
         af_arena_init(&arena, 0);
         int e = af_graph_from_fragment(&g, f, &diags);
-        if (e || af_random_inputs(&g, seed, s->specials, &r.inputs) || af_graph_users(&g, &r.first_user, &r.users)) {
+        if (e || af_random_inputs(&g, seed, s->specials, &r.inputs) || af_graph_users(&g, &r.users.first, &r.users.list)) {
                 AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
                 af_diags_format(&diags, &text);
                 printf("skip %s: %.*s\n", name, (int)text.size, text.data ? (const char *)text.data : "");
@@ -365,7 +337,8 @@ static void do_file(struct setup *s, const char *path) {
         const char *stem = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(stem, "."), stem);
         af_arena_init(&arena, 0);
-        if (af_io_read_file(path, 1 << 26, &text) || af_fragment_init(&f, &arena) || af_fragment_parse(&f, (const char *)text.data, text.size, &diags))
+        if (af_io_read_file(path, 1 << 26, &text) || af_fragment_init(&f, &arena) ||
+            af_fragment_parse(&f, (const char *)text.data, text.size, &diags))
                 printf("skip %s: not a fragment\n", path);
         else
                 do_fragment(s, &f, name, 1);
@@ -382,8 +355,12 @@ static int prepare(struct setup *s, struct af_arena *arena, bool fast) {
         if (!e)
                 e = af_templates_load_dir(arena, path, &s->templates, &diags);
         snprintf(path, sizeof(path), "%s/twin", data);
-        struct af_toolchain_config config = {.id = "host", .kind = AF_TOOLCHAIN_HOST, .twin_dir = af_arena_strdup(arena, path), .include_root = data,
-                                             .pch_dir = getenv("AF_PCH_DIR"), .extra_flags = getenv("AF_TWIN_FLAGS")};
+        struct af_toolchain_config config = {.id = "host",
+                                             .kind = AF_TOOLCHAIN_HOST,
+                                             .twin_dir = af_arena_strdup(arena, path),
+                                             .include_root = data,
+                                             .pch_dir = getenv("AF_PCH_DIR"),
+                                             .extra_flags = getenv("AF_TWIN_FLAGS")};
         if (!e && s->twin)
                 e = af_toolchain_probe(arena, &config, &s->soc, fast ? AF_TWIN_FAST : AF_TWIN_CHECKED, &s->toolchain, &diags);
         AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
@@ -393,42 +370,53 @@ static int prepare(struct setup *s, struct af_arena *arena, bool fast) {
         return e;
 }
 
+struct options {
+        unsigned long long first_seed, end_seed;
+        bool fast;
+        uint32_t cores, ub;
+};
+
+/* Index of the first file name; -1: not understood. */
+static int parse(struct setup *s, struct options *o, int argc, char **argv) {
+        int at = 1;
+        for (; at < argc && argv[at][0] == '-'; at++) {
+                bool more = at + 1 < argc;
+                if (!strcmp(argv[at], "--single"))
+                        s->single = true;
+                else if (!strcmp(argv[at], "--specials"))
+                        s->specials = true;
+                else if (!strcmp(argv[at], "--fast"))
+                        o->fast = true;
+                else if (!strcmp(argv[at], "--dry"))
+                        s->twin = false;
+                else if (more && !strcmp(argv[at], "--seeds") && sscanf(argv[at + 1], "%llu:%llu", &o->first_seed, &o->end_seed) == 2)
+                        at++;
+                else if (more && !strcmp(argv[at], "--out"))
+                        s->out = argv[++at];
+                else if (more && !strcmp(argv[at], "--print"))
+                        s->print = argv[++at];
+                else if (more && !strcmp(argv[at], "--cores"))
+                        o->cores = (uint32_t)atoi(argv[++at]);
+                else if (more && !strcmp(argv[at], "--ub"))
+                        o->ub = (uint32_t)atoi(argv[++at]);
+                else
+                        return -1;
+        }
+        return at;
+}
+
 int main(int argc, char **argv) {
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
         struct setup s = {.twin = true};
-        unsigned long long a = 0, b = 0;
-        bool fast = false;
-        uint32_t cores = 0, ub = 0;
-        int at = 1;
+        struct options o = {0};
+        int at = parse(&s, &o, argc, argv);
         af_arena_init(&arena, 0);
         setvbuf(stdout, NULL, _IOLBF, 0);
-        for (; at < argc && argv[at][0] == '-'; at++) {
-                if (!strcmp(argv[at], "--single"))
-                        s.single = true;
-                else if (!strcmp(argv[at], "--specials"))
-                        s.specials = true;
-                else if (!strcmp(argv[at], "--fast"))
-                        fast = true;
-                else if (!strcmp(argv[at], "--dry"))
-                        s.twin = false;
-                else if (at + 1 < argc && !strcmp(argv[at], "--seeds") && sscanf(argv[at + 1], "%llu:%llu", &a, &b) == 2)
-                        at++;
-                else if (at + 1 < argc && !strcmp(argv[at], "--out"))
-                        s.out = argv[++at];
-                else if (at + 1 < argc && !strcmp(argv[at], "--print"))
-                        s.print = argv[++at];
-                else if (at + 1 < argc && !strcmp(argv[at], "--cores"))
-                        cores = (uint32_t)atoi(argv[++at]);
-                else if (at + 1 < argc && !strcmp(argv[at], "--ub"))
-                        ub = (uint32_t)atoi(argv[++at]);
-                else
-                        return 2;
-        }
         s.twin = s.twin && !s.out;
-        if (prepare(&s, &arena, fast))
+        if (at < 0 || prepare(&s, &arena, o.fast))
                 return 2;
-        s.soc.vector_cores = cores ? cores : s.soc.vector_cores;
-        s.soc.ub_bytes = ub ? ub : s.soc.ub_bytes;
+        s.soc.vector_cores = o.cores ? o.cores : s.soc.vector_cores;
+        s.soc.ub_bytes = o.ub ? o.ub : s.soc.ub_bytes;
         if (s.out) {
                 char path[600];
                 snprintf(path, sizeof(path), "%s/cases.txt", s.out);
@@ -436,13 +424,14 @@ int main(int argc, char **argv) {
                 if (!s.cases)
                         return 2;
         }
-        for (unsigned long long seed = a; seed < b; seed++)
+        for (unsigned long long seed = o.first_seed; seed < o.end_seed; seed++)
                 do_seed(&s, seed);
         for (; at < argc; at++)
                 do_file(&s, argv[at]);
         if (s.cases)
                 fclose(s.cases);
-        printf("%s %llu kernels of %llu nodes, %llu nodes unfit, %llu failures\n", s.n_failed ? "failed:" : "ok", (unsigned long long)s.n_kernels,
-               (unsigned long long)s.n_nodes, (unsigned long long)s.n_unfit, (unsigned long long)s.n_failed);
+        printf("%s %llu kernels of %llu nodes, %llu nodes unfit, %llu failures\n", s.n_failed ? "failed:" : "ok",
+               (unsigned long long)s.n_kernels, (unsigned long long)s.n_nodes, (unsigned long long)s.n_unfit,
+               (unsigned long long)s.n_failed);
         return s.n_failed != 0;
 }

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+
+#include "compiler/schedule/axes.h"
+#include "tests/lib/fragment_text.h"
+
+#define ONE_OUT(name, shape) "'outputs':[{'name':'" name "','dtype':'float32','shape':" shape "}]"
+
+struct space_case {
+        struct af_test_graph t;
+        struct af_members m;
+        struct af_space s;
+        const char *why;
+        int r;
+};
+
+/* All nodes as one group; the last node's value is stored. */
+static void make_shared(struct space_case *c, bool share, const char *text) {
+        uint32_t *nodes;
+        *c = (struct space_case){0};
+        af_test_graph_make(&c->t, text);
+        af_test_diags_print(&c->t.diags);
+        cr_assert_eq(c->t.r, 0);
+        const struct af_graph *g = &c->t.graph;
+        nodes = af_arena_calloc(g->arena, g->n_nodes, sizeof(*nodes));
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                nodes[i] = i;
+        cr_assert_eq(af_members_init(&c->m, g->arena, g, nodes, g->n_nodes), 0);
+        c->r = af_space_build(g->arena, &c->m, &g->outputs[0].value, 1, false, share, &c->s, &c->why);
+}
+
+static void make(struct space_case *c, const char *text) {
+        make_shared(c, true, text);
+}
+
+Test(schedule_axes, contiguous_axes_merge) {
+        struct space_case c;
+        make(&c, "'inputs':[{'name':'x','dtype':'float32','shape':[4,5,6]},{'name':'y','dtype':'float32','shape':[4,5,6]}],"
+                 "'nodes':[{'name':'n','op':'add','inputs':['x','y']," ONE_OUT("t", "[4,5,6]") "}],'outputs':['t']");
+        cr_assert_eq(c.r, 0);
+        cr_assert_eq(c.s.n_axes, 1);
+        cr_assert_eq(c.s.extent[0], 120);
+        cr_assert_eq(c.s.row, AF_NONE);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, a_broadcast_keeps_its_axis_apart) {
+        struct space_case c;
+        make(&c, "'inputs':[{'name':'x','dtype':'float32','shape':[4,5,6]},{'name':'y','dtype':'float32','shape':[5,1]}],"
+                 "'nodes':[{'name':'n','op':'add','inputs':['x','y']," ONE_OUT("t", "[4,5,6]") "}],'outputs':['t']");
+        cr_assert_eq(c.r, 0);
+        cr_assert_eq(c.s.n_axes, 3);
+        cr_assert_eq(c.s.uses[1].vary, 2);
+        cr_assert_eq(c.s.uses[1].strides[1], 1);
+        cr_assert_eq(c.s.row, 1);
+        cr_assert_eq(c.s.inner, 2);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, a_reshape_refines) {
+        struct space_case c;
+        make(&c, "'inputs':[{'name':'x','dtype':'float32','shape':[24,10]},{'name':'y','dtype':'float32','shape':[6,10]}],"
+                 "'nodes':[{'name':'a','op':'abs','inputs':['x']," ONE_OUT(
+                         "t", "[24,10]") "},"
+                                         "{'name':'r','op':'reshape','inputs':['t'],'attrs':{'shape':[4,6,10]}," ONE_OUT(
+                                                 "u", "[4,6,10]") "},"
+                                                                  "{'name':'n','op':'add','inputs':['u','y']," ONE_OUT(
+                                                                          "v", "[4,6,10]") "}],'outputs':['v']");
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(c.s.n_axes, 2); /* 4 and 60: y does not vary over the 4 */
+        cr_assert_eq(c.s.extent[0], 4);
+        cr_assert_eq(c.s.extent[1], 60);
+        cr_assert(c.s.skip[1]);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, one_input_may_be_rows_and_columns) {
+        struct space_case c;
+        make_shared(&c, false,
+                    "'inputs':[{'name':'x','dtype':'float32','shape':[9]}],"
+                    "'nodes':[{'name':'u','op':'unsqueeze','inputs':['x'],'attrs':{'axes':[1]}," ONE_OUT(
+                            "a", "[9,1]") "},"
+                                          "{'name':'n','op':'sub','inputs':['a','x']," ONE_OUT("t", "[9,9]") "}],'outputs':['t']");
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(c.s.n_axes, 2);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, one_computed_value_may_not) {
+        struct space_case c;
+        make(&c, "'inputs':[{'name':'x','dtype':'float32','shape':[9]}],"
+                 "'nodes':[{'name':'e','op':'exp','inputs':['x']," ONE_OUT(
+                         "y", "[9]") "},"
+                                     "{'name':'u','op':'unsqueeze','inputs':['y'],'attrs':{'axes':[1]}," ONE_OUT(
+                                             "a", "[9,1]") "},"
+                                                           "{'name':'n','op':'sub','inputs':['a','y']," ONE_OUT(
+                                                                   "t", "[9,9]") "}],'outputs':['t']");
+        cr_assert_eq(c.r, AF_SCHEDULE_E_UNFIT);
+        cr_assert_str_eq(c.why, "two axes of one value are the same axis of another");
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, reduced_axes_stay_apart_from_kept_ones) {
+        struct space_case c;
+        make(&c, "'inputs':[{'name':'x','dtype':'float32','shape':[4,5,6,7]}],"
+                 "'nodes':[{'name':'n','op':'reduce_sum','inputs':['x'],'attrs':{'axes':[1,2],'keepdims':false}," ONE_OUT(
+                         "t", "[4,7]") "}],"
+                                       "'outputs':['t']");
+        cr_assert_eq(c.r, 0);
+        cr_assert_eq(c.s.n_axes, 3);
+        cr_assert_eq(c.s.extent[1], 30);
+        cr_assert_eq(c.s.reduced, 2);
+        cr_assert_eq(c.s.row, 1);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, rows_with_gaps_between_elements_are_packed) {
+        struct space_case c;
+        make(&c, "'inputs':[{'name':'x','dtype':'float32','shape':[5,6],'strides':[1,5],'offset':3}],"
+                 "'nodes':[{'name':'n','op':'abs','inputs':['x']," ONE_OUT("t", "[5,6]") "}],'outputs':['t']");
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(c.s.n_axes, 1);
+        cr_assert_not_null(c.s.uses[0].pack);
+        cr_assert_eq(c.s.uses[0].pack->n_axes, 2);
+        cr_assert_eq(c.s.uses[0].pack->load[1], 5);
+        cr_assert_eq(c.s.uses[0].pack->store[0], 6);
+        cr_assert_eq(c.s.uses[0].pack->offset, 3);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, symbols_are_refused) {
+        struct space_case c;
+        make(&c, "'symbols':[{'name':'s0','min':1,'max':64}],'inputs':[{'name':'x','dtype':'float32','shape':['s0',6]}],"
+                 "'nodes':[{'name':'n','op':'abs','inputs':['x']," ONE_OUT("t", "['s0',6]") "}],'outputs':['t']");
+        cr_assert_eq(c.r, AF_SCHEDULE_E_UNFIT);
+        cr_assert_str_eq(c.why, "symbolic shape");
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, atoms_split_both_ways) {
+        struct af_arena arena;
+        struct af_atoms a = {.arena = &arena};
+        struct af_dims x = {.rank = 2}, y = {.rank = 2};
+        af_arena_init(&arena, 0);
+        cr_assert(!af_atoms_new(&a, 12, &x.atom[0]) && !af_atoms_new(&a, 10, &x.atom[1]));
+        cr_assert(!af_atoms_new(&a, 4, &y.atom[0]) && !af_atoms_new(&a, 30, &y.atom[1]));
+        cr_assert_eq(af_atoms_unify_dims(&a, &x, &y), 0);
+        uint32_t lx[AF_ATOMS_MAX], ly[AF_ATOMS_MAX], nx = 0, ny = 0;
+        for (uint32_t i = 0; i < 2; i++)
+                cr_assert(af_atoms_leaves(&a, x.atom[i], lx, &nx) && af_atoms_leaves(&a, y.atom[i], ly, &ny));
+        cr_assert_eq(nx, 3); /* 4, 3, 10 */
+        cr_assert_eq(ny, 3);
+        for (uint32_t i = 0; i < 3; i++)
+                cr_assert_eq(lx[i], ly[i]);
+        struct af_dims z = {.rank = 1};
+        cr_assert(!af_atoms_new(&a, 7, &z.atom[0]));
+        cr_assert_eq(af_atoms_unify(&a, z.atom[0], x.atom[0]), 1);
+        af_arena_deinit(&arena);
+}

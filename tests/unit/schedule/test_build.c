@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/io.h"
+#include "tests/lib/fragment_text.h"
+#include "tests/lib/golden.h"
+#include "tests/lib/kernel_group.h"
+
+struct built {
+        struct af_test_graph t;
+        struct af_soc soc;
+        struct kernel_users users;
+        struct af_group group;
+        struct af_kernel *k;
+        const char *why;
+        int r;
+};
+
+/* The whole graph as one kernel. */
+static void build(struct built *b) {
+        const struct af_graph *g = &b->t.graph;
+        af_test_diags_print(&b->t.diags);
+        cr_assert_eq(b->t.r, 0);
+        kernel_soc(&b->soc);
+        uint32_t *nodes = af_arena_calloc(g->arena, g->n_nodes, sizeof(*nodes));
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                nodes[i] = i;
+        cr_assert_eq(af_graph_users(g, &b->users.first, &b->users.list), 0);
+        cr_assert_eq(kernel_group_make(g, &b->users, nodes, g->n_nodes, &b->group), 0);
+        b->r = af_schedule_build(g, &b->group, &b->soc, &b->k, &b->why);
+        const char *why = NULL;
+        cr_assert_eq(af_schedule_fusable(&b->soc, g, nodes, g->n_nodes, &why), b->r == 0, "fusable says %s, build %s", why, b->why);
+}
+
+static void build_text(struct built *b, const char *text) {
+        *b = (struct built){0};
+        af_test_graph_make(&b->t, text);
+        build(b);
+}
+
+static void build_file(struct built *b, const char *name) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
+        char path[600];
+        *b = (struct built){0};
+        snprintf(path, sizeof(path), "%s/examples/fragments/%s.json", getenv("AF_SOURCE_ROOT"), name);
+        cr_assert_eq(af_io_read_file(path, 1 << 20, &text), 0);
+        af_test_graph_parse(&b->t, (const char *)text.data, text.size);
+        build(b);
+}
+
+static void expect_tree(struct built *b, const char *name) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
+        char file[100];
+        cr_assert_eq(b->r, 0, "%s", b->why);
+        af_kernel_print(b->k, &text);
+        snprintf(file, sizeof(file), "%s.tree", name);
+        cr_expect(golden_equal(file, text.data, text.size));
+        af_test_graph_deinit(&b->t);
+}
+
+Test(schedule_build, sample_trees) {
+        static const char *const names[] = {"tf_abs_relu_exp", "torch_add_ge", "tf_abs_add_relu_broadcast", "tf_abs_reduce_sum",
+                                            "torch_mul_reducesum"};
+        for (size_t i = 0; i < AF_ARRAY_SIZE(names); i++) {
+                struct built b;
+                build_file(&b, names[i]);
+                expect_tree(&b, names[i]);
+        }
+}
+
+#define X(shape)                "'inputs':[{'name':'x','dtype':'float32','shape':" shape "}],"
+#define OUT(name, dtype, shape) "'outputs':[{'name':'" name "','dtype':'" dtype "','shape':" shape "}]}"
+#define REDUCE(op, in, axes, out, shape)                                                                                                   \
+        "{'name':'" out "n','op':'" op "','inputs':['" in "'],'attrs':{'axes':" axes ",'keepdims':false}," OUT(out, "float32", shape)
+
+Test(schedule_build, first_axis_tree) {
+        struct built b;
+        build_text(&b, X("[4096,1024]") "'nodes':[" REDUCE("reduce_sum", "x", "[0]", "t", "[1024]") "],'outputs':['t']");
+        expect_tree(&b, "sum_first");
+}
+
+Test(schedule_build, strided_tree) {
+        struct built b;
+        build_text(
+                &b,
+                "'inputs':[{'name':'x','dtype':'float32','shape':[50,60],'strides':[1,50]},{'name':'y','dtype':'float32','shape':[50,1]}],"
+                "'nodes':[{'name':'n','op':'add','inputs':['x','y']," OUT("t", "float32", "[50,60]") "],'outputs':['t']");
+        expect_tree(&b, "packed_add");
+}
+
+static void expect_unfit(const char *text, const char *why) {
+        struct built b;
+        build_text(&b, text);
+        cr_assert_eq(b.r, AF_SCHEDULE_E_UNFIT);
+        cr_expect_str_eq(b.why, why);
+        af_test_graph_deinit(&b.t);
+}
+
+Test(schedule_build, refusals) {
+        expect_unfit(X("[8,9]") "'nodes':[" REDUCE("reduce_max", "x", "[1]", "m",
+                                                   "[8]") ",{'name':'u','op':'unsqueeze','inputs':['m'],'attrs':{'axes':["
+                                                          "1]}," OUT("k", "float32", "[8,1]") ",{'name':'s','op':'sub','inputs':['x','k']"
+                                                                                              "," OUT("t", "float32",
+                                                                                                      "[8,9]") "],'outputs':['t']",
+                     "a reduction read back over its axis");
+        expect_unfit(X("[8,9]") "'nodes':[" REDUCE("reduce_sum", "x", "[1]", "a", "[8]") "," REDUCE("reduce_sum", "x", "[0]", "b",
+                                                                                                    "[9]") "],'outputs':['a','b']",
+                     "two reductions over different axes");
+        expect_unfit(X("[8,9]") "'nodes':[" REDUCE("reduce_sum", "x", "[1]", "a", "[8]") "," REDUCE("reduce_sum", "a", "[0]", "b",
+                                                                                                    "[]") "],'outputs':['b']",
+                     "a reduction over fewer axes than its kernel has");
+        expect_unfit(
+                "'inputs':[{'name':'x','dtype':'float32','shape':[8]},{'name':'i','dtype':'int64','shape':[4]}],"
+                "'nodes':[{'name':'n','op':'gather','inputs':['x','i'],'attrs':{'axis':0}," OUT("t", "float32", "[4]") "],'outputs':['t']",
+                "no template for op class gather");
+}
+
+/* Rows longer than UB, many live values, very many rows or columns: retiled, never refused. */
+Test(schedule_build, no_shape_is_refused_for_size) {
+        static const char *const shapes[] = {"[1,100000000]", "[100000000,1]", "[3,70000000]",
+                                             "[70000000,3]",  "[12,24576]",    "[1000,1000,100]"};
+        for (size_t i = 0; i < AF_ARRAY_SIZE(shapes); i++) {
+                char text[2000], last[64];
+                bool cube = strchr(strchr(shapes[i], ',') + 1, ',') != NULL;
+                struct built b;
+                snprintf(last, sizeof(last), "%s", cube ? "[1000,1000]" : "");
+                if (!cube)
+                        snprintf(last, sizeof(last), "%.*s]", (int)strcspn(shapes[i], ","), shapes[i]);
+                snprintf(text, sizeof(text),
+                         "'inputs':[{'name':'x','dtype':'float32','shape':%s}],'nodes':[{'name':'a','op':'exp','inputs':['x'],"
+                         "'outputs':[{'name':'y','dtype':'float32','shape':%s}]},{'name':'r','op':'reduce_sum','inputs':['y'],'attrs':{'"
+                         "axes':[%d],'keepdims':false},"
+                         "'outputs':[{'name':'t','dtype':'float32','shape':%s}]}],'outputs':['t']",
+                         shapes[i], shapes[i], cube ? 2 : 1, last);
+                build_text(&b, text);
+                cr_expect_eq(b.r, 0, "%s: %s", shapes[i], b.why);
+                af_test_graph_deinit(&b.t);
+        }
+}
+
+Test(schedule_build, twelve_live_rows) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
+        struct built b;
+        af_buf_put_str(&text, "'inputs':[");
+        for (int i = 0; i < 12; i++)
+                af_buf_printf(&text, "%s{'name':'x%d','dtype':'float32','shape':[24,24576]}", i ? "," : "", i);
+        af_buf_put_str(&text, "],'nodes':[");
+        for (int i = 0; i < 12; i++)
+                af_buf_printf(&text, "{'name':'e%d','op':'exp','inputs':['x%d']," OUT("y%d", "float32", "[24,24576]") ",", i, i, i);
+        for (int i = 1; i < 12; i++)
+                af_buf_printf(&text, "%s{'name':'a%d','op':'add','inputs':['%s%d','y%d']," OUT("s%d", "float32", "[24,24576]"),
+                              i > 1 ? "," : "", i, i > 1 ? "s" : "y", i - 1, i, i);
+        af_buf_put_str(&text, "],'outputs':['s11']");
+        af_buf_put_u8(&text, 0);
+        build_text(&b, (const char *)text.data);
+        cr_expect_eq(b.r, 0, "%s", b.why);
+        cr_expect_eq(b.k->n_args, 13);
+        af_test_graph_deinit(&b.t);
+}
+
+/* A chain of n operations. */
+static double chain_seconds(uint32_t n) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
+        struct built b = {0};
+        struct timespec a, z;
+        af_buf_put_str(&text, "'inputs':[{'name':'t0','dtype':'float32','shape':[4096]}],'nodes':[");
+        for (uint32_t i = 0; i < n; i++)
+                af_buf_printf(&text, "%s{'name':'n%u','op':'%s','inputs':['t%u']," OUT("t%u", "float32", "[4096]"), i ? "," : "", i,
+                              i % 2 ? "neg" : "abs", i, i + 1);
+        af_buf_printf(&text, "],'outputs':['t%u']", n);
+        af_buf_put_u8(&text, 0);
+        af_test_graph_make(&b.t, (const char *)text.data);
+        clock_gettime(CLOCK_MONOTONIC, &a);
+        build(&b);
+        clock_gettime(CLOCK_MONOTONIC, &z);
+        cr_assert_eq(b.r, 0, "%s", b.why);
+        af_test_graph_deinit(&b.t);
+        return (double)(z.tv_sec - a.tv_sec) + 1e-9 * (double)(z.tv_nsec - a.tv_nsec);
+}
+
+Test(schedule_build, near_linear_in_nodes) {
+        chain_seconds(250);
+        double small = chain_seconds(250), large = chain_seconds(2000);
+        cr_expect_lt(large, 8 * 6 * (small + 0.002), "250 nodes: %g s, 2000 nodes: %g s", small, large);
+}
+
+Test(schedule_build, same_input_same_tree) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf a = AF_BUF_INIT;
+        AF_CLEANUP(af_buf_deinit) struct af_buf z = AF_BUF_INIT;
+        for (int i = 0; i < 2; i++) {
+                struct built b;
+                build_file(&b, "torch_mul_reducesum");
+                af_kernel_print(b.k, i ? &z : &a);
+                af_test_graph_deinit(&b.t);
+        }
+        cr_assert_eq(a.size, z.size);
+        cr_assert_eq(memcmp(a.data, z.data, a.size), 0);
+}
