@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
-#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,13 +75,7 @@ void af_host_kernel_free(struct af_host_kernel *k) {
 }
 
 int af_host_kernel_launch(struct af_host_kernel *k, const struct af_twin_launch *launch) {
-        fenv_t callers;
         if (launch->error && launch->error_size)
                 launch->error[0] = 0;
-        /* A framework may have set flush-to-zero or another rounding; the bits here do not depend on it. */
-        fegetenv(&callers);
-        fesetenv(FE_DFL_ENV);
-        int r = k->launch(launch);
-        fesetenv(&callers);
-        return r == 0 ? 0 : AF_HOST_KERNEL_E_CHECK;
+        return k->launch(launch) == 0 ? 0 : AF_HOST_KERNEL_E_CHECK;
 }
