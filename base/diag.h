@@ -35,8 +35,10 @@ void af_diags_deinit(struct af_diags *diags);
 void af_diag_add(struct af_diags *diags, enum af_severity severity, const char *where, const char *hint, const char *fmt, ...)
         AF_PRINTF(5, 6);
 #define af_diag_error(diags, where, ...) af_diag_add(diags, AF_SEVERITY_ERROR, where, NULL, __VA_ARGS__)
-#define af_diag_warn(diags, where, ...) af_diag_add(diags, AF_SEVERITY_WARNING, where, NULL, __VA_ARGS__)
-static inline bool af_diags_failed(const struct af_diags *diags) { return diags && diags->n_errors > 0; }
+#define af_diag_warn(diags, where, ...)  af_diag_add(diags, AF_SEVERITY_WARNING, where, NULL, __VA_ARGS__)
+static inline bool af_diags_failed(const struct af_diags *diags) {
+        return diags && diags->n_errors > 0;
+}
 
 struct af_buf;
 /* Appends one line per diagnostic: `error: WHERE: WHAT (HINT)`. */

@@ -11,20 +11,20 @@
 #include "base/buf.h"
 
 struct af_spawn {
-        const char *const *argv;  /* NULL-terminated; argv[0] is looked up in PATH of envp where it has no slash */
-        const char *const *envp;  /* NULL-terminated, the whole environment; NULL: empty */
-        const char *cwd;          /* NULL: unchanged */
-        const void *input;        /* fed to stdin; NULL: /dev/null */
+        const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH of envp where it has no slash */
+        const char *const *envp; /* NULL-terminated, the whole environment; NULL: empty */
+        const char *cwd;         /* NULL: unchanged */
+        const void *input;       /* fed to stdin; NULL: /dev/null */
         size_t input_size;
-        uint64_t timeout_ms;      /* 0: none */
-        int lifeline_fd;          /* when it reaches EOF the child is killed; -1: none */
-        size_t max_output_bytes;  /* per stream, further output is read and dropped; 0: 1 MiB */
-        bool new_group;           /* own process group; the group is killed on time-out or lifeline loss */
+        uint64_t timeout_ms;     /* 0: none */
+        int lifeline_fd;         /* when it reaches EOF the child is killed; -1: none */
+        size_t max_output_bytes; /* per stream, further output is read and dropped; 0: 1 MiB */
+        bool new_group;          /* own process group; the group is killed on time-out or lifeline loss */
 };
 
 struct af_spawn_result {
-        int exit_code;        /* valid where signal == 0 */
-        int signal;           /* nonzero: killed by it */
+        int exit_code; /* valid where signal == 0 */
+        int signal;    /* nonzero: killed by it */
         bool timed_out;
         bool lifeline_lost;
         uint64_t wall_us;

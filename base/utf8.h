@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the well-formed UTF-8 sequence at s, of which n > 0 remain; 0 where it is not one (overlong, surrogate, beyond U+10FFFF, cut). */
+/* Bytes of the well-formed UTF-8 sequence at s, of which n > 0 remain; 0 where it is not one (overlong, surrogate, beyond U+10FFFF, cut).
+ */
 size_t af_utf8_sequence(const uint8_t *s, size_t n);
 /* Whether all n bytes are UTF-8. */
 bool af_utf8_valid(const void *p, size_t n);

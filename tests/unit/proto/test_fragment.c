@@ -87,34 +87,10 @@ static struct af_fragment_tensor tensor(const char *name, enum af_dtype dtype, c
         return (struct af_fragment_tensor){.name = name, .dtype = dtype, .dims = dims, .rank = rank};
 }
 
-/* One of everything. */
-static void build_all(void) {
+/* A node with every kind of attribute. dims, strides: of its first output. */
+static void add_node(const uint32_t dims[2], const uint32_t strides[2]) {
         const int64_t axes[] = {-1, INT64_MIN, INT64_MAX};
-        uint32_t s0, twice, dims[2], strides[2];
         const char *const inputs[] = {"x", "x", "c"};
-
-        f.name = "all";
-        f.soc = "Ascend910B2";
-        f.toolchain = "host";
-        f.twin = AF_TWIN_CHECKED;
-        f.numerics = AF_NUMERICS_FAST;
-        cr_assert_eq(af_fragment_add_symbol(&f, &(struct af_fragment_symbol){"s0", 1, INT64_MAX, 7, 2}, &diags), 0);
-        cr_assert_eq(af_expr_symbol(&f.exprs, 0, &s0), 0);
-        cr_assert_eq(af_expr_binary(&f.exprs, AF_EXPR_ADD, s0, s0, &twice), 0);
-        dims[0] = twice;
-        dims[1] = number(50);
-        strides[0] = number(INT64_MAX);
-        strides[1] = number(1);
-        struct af_fragment_input in = {.t = tensor("x", AF_DTYPE_FLOAT16, dims, 2), .offset = s0, .align = 32, .buffer = "pool \"1\"\n"};
-        in.t.has_strides = true;
-        in.t.strides = strides;
-        cr_assert_eq(af_fragment_add_input(&f, &in, &diags), 0);
-        in = (struct af_fragment_input){.t = tensor("lr", AF_DTYPE_FLOAT64, NULL, 0), .offset = number(0), .host = true};
-        cr_assert_eq(af_fragment_add_input(&f, &in, &diags), 0);
-        dims[0] = number(2);
-        struct af_fragment_constant c = {
-                .t = tensor("c", AF_DTYPE_INT32, dims, 1), .bytes = (const uint8_t *)"\1\2\3\4\xff\xfe\xfd\xfc", .n_bytes = 8};
-        cr_assert_eq(af_fragment_add_constant(&f, &c, &diags), 0);
         const struct af_attr attrs[] = {
                 {.key = AF_ATTR_EFFECTS, .i = 1},
                 {.key = AF_ATTR_APPROXIMATE, .s = "tanh"},
@@ -140,6 +116,35 @@ static void build_all(void) {
                                               .outputs = outputs,
                                               .n_outputs = 2};
         cr_assert_eq(af_fragment_add_node(&f, &node, &diags), 0);
+}
+
+/* One of everything. */
+static void build_all(void) {
+        uint32_t s0, twice, dims[2], strides[2];
+
+        f.name = "all";
+        f.soc = "Ascend910B2";
+        f.toolchain = "host";
+        f.twin = AF_TWIN_CHECKED;
+        f.numerics = AF_NUMERICS_FAST;
+        cr_assert_eq(af_fragment_add_symbol(&f, &(struct af_fragment_symbol){"s0", 1, INT64_MAX, 7, 2}, &diags), 0);
+        cr_assert_eq(af_expr_symbol(&f.exprs, 0, &s0), 0);
+        cr_assert_eq(af_expr_binary(&f.exprs, AF_EXPR_ADD, s0, s0, &twice), 0);
+        dims[0] = twice;
+        dims[1] = number(50);
+        strides[0] = number(INT64_MAX);
+        strides[1] = number(1);
+        struct af_fragment_input in = {.t = tensor("x", AF_DTYPE_FLOAT16, dims, 2), .offset = s0, .align = 32, .buffer = "pool \"1\"\n"};
+        in.t.has_strides = true;
+        in.t.strides = strides;
+        cr_assert_eq(af_fragment_add_input(&f, &in, &diags), 0);
+        in = (struct af_fragment_input){.t = tensor("lr", AF_DTYPE_FLOAT64, NULL, 0), .offset = number(0), .host = true};
+        cr_assert_eq(af_fragment_add_input(&f, &in, &diags), 0);
+        dims[0] = number(2);
+        struct af_fragment_constant c = {
+                .t = tensor("c", AF_DTYPE_INT32, dims, 1), .bytes = (const uint8_t *)"\1\2\3\4\xff\xfe\xfd\xfc", .n_bytes = 8};
+        cr_assert_eq(af_fragment_add_constant(&f, &c, &diags), 0);
+        add_node(dims, strides);
         cr_assert_eq(af_fragment_add_output(&f, &(struct af_fragment_output){.value = "y"}, &diags), 0);
         const struct af_fragment_output in_place = {.value = "y", .has_strides = true, .strides = strides, .n_strides = 2, .alias_of = "x"};
         cr_assert_eq(af_fragment_add_output(&f, &in_place, &diags), 0);

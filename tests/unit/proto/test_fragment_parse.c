@@ -56,17 +56,7 @@ static void expect_in(const char *text, const char *part) {
         done(&p);
 }
 
-Test(fragment_parse, reads_every_field) {
-        struct parsed p = parse_n(
-#include "tests/unit/proto/full_fragment.inc"
-                , sizeof(
-#include "tests/unit/proto/full_fragment.inc"
-                          ) -
-                          1);
-        const struct af_fragment *f = &p.f;
-        int64_t v;
-
-        cr_assert_eq(p.r, 0, "%s", p.report);
+static void expect_full_header(const struct af_fragment *f) {
         cr_assert_str_eq(f->name, "full");
         cr_assert_str_eq(f->soc, "Ascend910B2");
         cr_assert_str_eq(f->toolchain, "host");
@@ -79,6 +69,10 @@ Test(fragment_parse, reads_every_field) {
         cr_assert_eq(f->symbols[1].min, 0);
         cr_assert_eq(f->symbols[1].max, INT64_MAX);
         cr_assert_eq(f->symbols[1].hint, -1);
+}
+
+static void expect_full_inputs(const struct af_fragment *f) {
+        int64_t v;
         const struct af_fragment_input *x = &f->inputs[0];
         cr_assert_eq(x->t.dtype, AF_DTYPE_FLOAT16);
         cr_assert_eq(x->t.rank, 3);
@@ -91,12 +85,18 @@ Test(fragment_parse, reads_every_field) {
         cr_assert(!x->host);
         cr_assert(f->inputs[1].host);
         cr_assert(!f->inputs[1].t.has_strides);
+}
+
+static void expect_full_constants(const struct af_fragment *f) {
         cr_assert_eq(f->n_constants, 5);
         cr_assert_arr_eq(f->constants[0].bytes, "\0\0\x80\x3f", 4);
         cr_assert_arr_eq(f->constants[1].bytes, "\1\0\2\0\3\0\4\0\5\0\6\0", 12);
         cr_assert_arr_eq(f->constants[2].bytes, f->constants[1].bytes, 12);
         cr_assert_arr_eq(f->constants[3].bytes, "\1\0\1", 3);
         cr_assert_arr_eq(f->constants[4].bytes, "\xff\xff\xff\xff\xff\xff\xff\x7f\xff\xff\xff\xff\xff\xff\xff\x7f", 16);
+}
+
+static void expect_full_node(const struct af_fragment *f) {
         const struct af_fragment_node *n = &f->nodes[0];
         cr_assert_str_eq(n->origin, "aten.foo");
         cr_assert_eq(n->n_inputs, 2);
@@ -116,6 +116,21 @@ Test(fragment_parse, reads_every_field) {
         cr_assert_eq(n->attrs[AF_ATTR_EFFECTS].i, 1);
         cr_assert_eq(n->n_outputs, 2);
         cr_assert(n->outputs[1].has_strides);
+}
+
+Test(fragment_parse, reads_every_field) {
+        struct parsed p = parse_n(
+#include "tests/unit/proto/full_fragment.inc"
+                , sizeof(
+#include "tests/unit/proto/full_fragment.inc"
+                          ) -
+                          1);
+        cr_assert_eq(p.r, 0, "%s", p.report);
+        expect_full_header(&p.f);
+        expect_full_inputs(&p.f);
+        expect_full_constants(&p.f);
+        expect_full_node(&p.f);
+        const struct af_fragment *f = &p.f;
         cr_assert_eq(f->n_outputs, 2);
         cr_assert(!f->outputs[0].has_strides);
         cr_assert_str_eq(f->outputs[1].alias_of, "x");

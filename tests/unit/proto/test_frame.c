@@ -23,65 +23,15 @@ Test(frame, layout_is_as_drawn) {
         struct af_buf b = AF_BUF_INIT;
 
         put_sample(&b);
-        static const uint8_t expected[] = {'A',
-                                           'F',
-                                           'W',
-                                           '1',
-                                           1,
-                                           6,
-                                           2,
-                                           1,
-                                           0x88,
-                                           0x77,
-                                           0x66,
-                                           0x55,
-                                           0x44,
-                                           0x33,
-                                           0x22,
-                                           0x11,
-                                           72,
-                                           0,
-                                           0,
-                                           0,
-                                           0x88,
-                                           0x13,
-                                           0,
-                                           0,
-                                           7,
-                                           1,
-                                           0,
-                                           0,
-                                           0,
-                                           0,
-                                           0,
-                                           0,
-                                           /* CODE */ 24,
-                                           0,
-                                           0,
-                                           0,
-                                           4,
-                                           0,
-                                           0,
-                                           0,
-                                           10,
-                                           0,
-                                           0,
-                                           0,
-                                           /* RETRYABLE */ 25,
-                                           0,
-                                           0,
-                                           0,
-                                           1,
-                                           0,
-                                           0,
-                                           0,
-                                           1,
-                                           0,
-                                           0,
-                                           0};
+        static const char expected[] = "AFW1\1\6\2\1"
+                                       "\x88\x77\x66\x55\x44\x33\x22\x11" /* request id */
+                                       "\x48\0\0\0\x88\x13\0\0"
+                                       "\7\1\0\0\0\0\0\0"
+                                       "\x18\0\0\0\4\0\0\0\x0a\0\0\0" /* CODE */
+                                       "\x19\0\0\0\1\0\0\0\1\0\0\0";  /* RETRYABLE */
         cr_assert_eq(af_buf_error(&b), 0);
         cr_assert_eq(b.size, AF_FRAME_HEADER_BYTES + 72);
-        cr_assert_arr_eq(b.data, expected, sizeof(expected));
+        cr_assert_arr_eq(b.data, expected, sizeof(expected) - 1);
         af_buf_deinit(&b);
 }
 
