@@ -8,6 +8,7 @@
 #include "twin/arith.h"
 #include "twin/cast.h"
 #include "twin/copy.h"
+#include "twin/forms.h"
 #include "twin/launch.h"
 #include "twin/move.h"
 #include "twin/pipe.h"

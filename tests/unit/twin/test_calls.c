@@ -4,7 +4,7 @@
 
 #include "tests/unit/twin/calls_expect.h"
 
-#define N_CASES 126
+#define N_CASES 134
 
 enum fill { FILL_F32, FILL_F32_SPECIAL, FILL_F16, FILL_F16_SPECIAL, FILL_BITS, FILL_POSITIVE, N_FILLS };
 
@@ -33,7 +33,7 @@ static void fill(uint8_t *bytes, size_t n, enum fill how, uint32_t seed) {
 
 static bool expect(int number, const struct call_case *x) {
         return expect_arith(number, x) || expect_cast(number, x) || expect_select(number, x) || expect_reduce(number, x) ||
-               expect_move(number, x);
+               expect_move(number, x) || expect_forms(number, x);
 }
 
 /* Which fills a case takes: its source type, and no NaN where plain loops would have to define it. */
@@ -41,12 +41,13 @@ static bool takes(int number, enum fill how) {
         bool half = (number >= 6 && number <= 11) || number == 18 || number == 23 || number == 27 || number == 28 || number == 30 ||
                     number == 34 || number == 41 || number == 42 || number == 45 || number == 70 || number == 71 || number == 76 ||
                     number == 78 || number == 80 || number == 83 || number == 86 || number == 91 || number == 93 || number == 96 ||
-                    number == 99 || number == 101 || number == 121 || number == 123 || number == 124;
-        bool moves = (number >= 104 && number <= 117) || number == 85 || number == 87 || number == 88 || number == 86;
+                    number == 99 || number == 101 || number == 121 || number == 123 || number == 124 || number == 126 || number == 128;
+        bool moves = (number >= 104 && number <= 117) || number == 85 || number == 87 || number == 88 || number == 86 || number == 129 ||
+                     number == 130;
         bool integer = (number >= 12 && number <= 16) || number == 24 || number == 31 || number == 32 || (number >= 35 && number <= 39) ||
                        (number >= 64 && number <= 69) || number == 55 || number == 72 || number == 73 || number == 74 || number == 77 ||
                        number == 81;
-        bool orders = (number >= 92 && number <= 96) || (number >= 100 && number <= 103 && number != 102);
+        bool orders = (number >= 92 && number <= 96) || (number >= 100 && number <= 103 && number != 102) || number == 132;
 
         if (how == FILL_BITS)
                 return integer || moves;

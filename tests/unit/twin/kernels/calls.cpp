@@ -181,7 +181,19 @@ struct Env {
         X(122, Add(Z(float), A(float), B(float), (uint64_t)64, (uint8_t)REP, BinaryRepeatParams(2, 0, 1, 16, 1, 8)))           \
         X(123, Adds(A(half), A(half), (half)1.0f, N); Adds(Z(half), A(half), (half)0.0f, N))                                   \
         X(124, SetSaturationFlag<SaturationMode::FLOAT>(false); Mul(Z(half), A(half), B(half), N))                             \
-        X(125, SetSaturationFlag<SaturationMode::FLOAT>(false); Cast(Z(half), A(float), RoundMode::CAST_RINT, N))
+        X(125, SetSaturationFlag<SaturationMode::FLOAT>(false); Cast(Z(half), A(float), RoundMode::CAST_RINT, N))              \
+        X(126, Axpy(Z(float), A(half), (half)1.3f, (uint64_t)50, (uint8_t)REP, UnaryRepeatParams(1, 1, 8, 4)))                 \
+        X(127, Duplicate(Z(float), 0.7f, 1024); MulAddDst(Z(float), A(float), B(float), (uint64_t)64, (uint8_t)REP,            \
+                                                          BinaryRepeatParams(1, 1, 1, 8, 8, 8)))                               \
+        X(128, Duplicate(Z(half), (half)0.7f, 2048); FusedMulAdd(Z(half), A(half), B(half), (uint64_t)100, (uint8_t)REP,       \
+                                                                 BinaryRepeatParams(1, 1, 1, 8, 8, 8)))                        \
+        X(129, uint64_t bits[2] = {0x00ff00ff12345678ull, 0}; Select(Z(float), B(uint8_t), A(float), 2.0f,                     \
+                                                                     SELMODE::VSEL_TENSOR_SCALAR_MODE, bits, (uint8_t)REP,     \
+                                                                     BinaryRepeatParams(1, 1, 1, 8, 8, 8)))                    \
+        X(130, LocalTensor<int32_t> z = Z(int32_t); CreateVecIndex(z, (int32_t)3, (uint64_t)64, (uint8_t)REP, (uint16_t)1, (uint8_t)8)) \
+        X(131, ReduceRepeat<ReduceType::SUM>(Z(float), A(float), (int32_t)64, (int32_t)16, 1, 1, 8))                           \
+        X(132, ReduceDataBlock<ReduceType::MIN>(Z(float), A(float), (int32_t)64, (int32_t)16, 1, 1, 8))                        \
+        X(133, ReducePairElem<ReduceType::SUM>(Z(float), A(float), (int32_t)64, (int32_t)15, 1, 1, 8))
 
 #define CASE(number, ...)                                               \
         __aicore__ static void case_##number(GM_ADDR a, GM_ADDR c, uint32_t n) { \
