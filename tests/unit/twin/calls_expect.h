@@ -255,6 +255,25 @@ static inline bool expect_move(int number, const struct call_case *x) {
         }
 }
 
+static inline bool expect_forms(int number, const struct call_case *x) {
+        switch (number) {
+        case 126: EACH(64 * REPEATS) if (k % 64 < 50) Z->f[k] = fused(hf(A->h[k]), hf(af_f16_from_f32(1.3f)), 0.0f); return true;
+        case 127: EACH(1024) Z->f[k] = k < 64 * REPEATS ? fused(A->f[k], B->f[k], 0.7f) : 0.7f; return true;
+        case 128:
+                EACH(2048) {
+                        uint16_t c = af_f16_from_f32(0.7f);
+                        Z->h[k] = k < 128 * REPEATS && k % 128 < 100 ? fh(fused(hf(A->h[k]), hf(c), hf(B->h[k]))) : c;
+                }
+                return true;
+        case 129: EACH(64 * REPEATS) if (0x00ff00ff12345678ull >> (k % 64) & 1) Z->f[k] = bit(B, k) ? A->f[k] : 2.0f; return true;
+        case 130: EACH(64 * REPEATS) Z->i[k] = 3 + k; return true;
+        case 131: EACH(16) Z->f[k] = tree_f(A->f + 64 * k, 64, 64); return true;
+        case 132: EACH(128) Z->f[k] = A->f[8 * k + best_f(A->f + 8 * k, 8, -1)]; return true;
+        case 133: EACH(15 * 32) Z->f[k] = af_f32_add(A->f[2 * k], A->f[2 * k + 1]); return true;
+        default: return false;
+        }
+}
+
 /* clang-format on */
 #undef EACH
 #undef A
