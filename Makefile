@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A front over meson: `make demo` and `make test` are all a newcomer needs.
+# A front over meson. README.md's two commands are `make demo` and `make test`.
 BUILD ?= build
 PREFIX ?= /usr/local
 ONLY ?=
@@ -17,7 +17,7 @@ deps:
 	@deploy/install-deps
 
 $(BUILD)/build.ninja: | deps
-	@$(MESON) setup $(BUILD) --prefix $(PREFIX) >$(BUILD).setup.log 2>&1 || { cat $(BUILD).setup.log; exit 1; }; rm -f $(BUILD).setup.log
+	@$(MESON) setup $(BUILD) --prefix "$(PREFIX)" >$(BUILD).setup.log 2>&1 || { cat $(BUILD).setup.log; exit 1; }; rm -f $(BUILD).setup.log
 
 demo: deps all
 	@$(PYTHON) examples/demo.py --build $(BUILD)
@@ -31,8 +31,14 @@ test-long: deps all
 bench: deps all
 	@$(PYTHON) bench/run --build $(BUILD) --out $(BUILD)/bench.json $(if $(ONLY),--only $(ONLY))
 
+# A prefix that is given replaces the build's own; DESTDIR is honoured.
 install: all
-	@$(MESON) install -C $(BUILD) --no-rebuild
+ifneq ($(origin PREFIX),file)
+	@$(MESON) configure $(BUILD) --prefix "$(abspath $(PREFIX))"
+	@$(NINJA) -C $(BUILD) $(if $(VERBOSE),,--quiet)
+endif
+	@$(MESON) install -C $(BUILD) --no-rebuild --quiet
+	@echo "installed in $(DESTDIR)$$($(MESON) introspect $(BUILD) --buildoptions | $(PYTHON) -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')"
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

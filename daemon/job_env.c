@@ -57,7 +57,7 @@ static void add_driver(struct watch *w, const char *name) {
 
 static void add_rules(struct watch *w, const struct af_env_config *config) {
         static const char *const parts[] = {"fusion", "soc", "templates"};
-        const char *dir = config->rules_dir ? config->rules_dir : af_arena_printf(w->arena, "%s/rules", af_data_dir());
+        const char *dir = config->rules_dir ? config->rules_dir : af_arena_printf(w->arena, "%s/rules", af_data_dir(w->arena));
         struct stat st;
 
         for (size_t i = 0; dir && i < AF_ARRAY_SIZE(parts); i++)

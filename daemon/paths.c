@@ -46,18 +46,20 @@ char *af_path_state_dir(void) {
 }
 
 char *af_path_job(void) {
+        /* In a build tree; in a tree moved after its installation. */
+        static const char *const places[] = {"/autofused-job", "/../libexec/autofused/autofused-job"};
         char self[4096];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 32);
-        char *slash;
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 64);
+        char *slash = NULL;
 
         if (n > 0) {
                 self[n] = 0;
                 slash = strrchr(self, '/');
-                if (slash) {
-                        strcpy(slash, "/autofused-job");
-                        if (access(self, X_OK) == 0)
-                                return strdup(self);
-                }
+        }
+        for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+                strcpy(slash, places[i]);
+                if (access(self, X_OK) == 0)
+                        return strdup(self);
         }
         return strdup(AF_INSTALL_LIBEXEC_DIR "/autofused-job");
 }

@@ -14,15 +14,6 @@
 
 #include "base/io.h"
 
-const char *af_data_dir(void) {
-        const char *env = getenv("AUTOFUSE_DATA_DIR");
-        if (env && env[0] == '/')
-                return env;
-        if (access(AF_SOURCE_DIR "/rules/fusion", R_OK) == 0)
-                return AF_SOURCE_DIR;
-        return AF_INSTALL_DATA_DIR;
-}
-
 static int by_name(const void *a, const void *b) {
         return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -180,7 +171,7 @@ static int load_toolchain(struct af_env *env, const struct af_env_config *config
         }
         struct af_toolchain_config c = *found;
         if (!c.include_root)
-                c.include_root = af_arena_strdup(env->arena, af_data_dir());
+                c.include_root = af_data_dir(env->arena);
         if (!c.twin_dir)
                 c.twin_dir = af_arena_printf(env->arena, "%s/twin", c.include_root);
         if (!c.include_root || !c.twin_dir)
@@ -192,7 +183,7 @@ static int load_toolchain(struct af_env *env, const struct af_env_config *config
 int af_env_load(struct af_env *env, struct af_arena *arena, const struct af_env_config *config, const char *soc, const char *toolchain,
                 enum af_twin twin, struct af_diags *diags) {
         *env = (struct af_env){.arena = arena};
-        const char *dir = config->rules_dir ? config->rules_dir : af_arena_printf(arena, "%s/rules", af_data_dir());
+        const char *dir = config->rules_dir ? config->rules_dir : af_arena_printf(arena, "%s/rules", af_data_dir(arena));
         if (!dir)
                 return -ENOMEM;
         int r = load_data(env, config, dir, soc ? soc : config->default_soc ? config->default_soc : "Ascend910B2", diags);

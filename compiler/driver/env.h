@@ -33,6 +33,8 @@ int af_env_load(struct af_env *env, struct af_arena *arena, const struct af_env_
                 enum af_twin twin, struct af_diags *diags) AF_WARN_UNUSED;
 /* rules/soc/<name>.yaml. */
 int af_soc_load(const char *dir, const char *name, struct af_soc *ret_soc, struct af_diags *diags) AF_WARN_UNUSED;
-/* The directory with rules/ and twin/: $AUTOFUSE_DATA_DIR, the build's source tree where it exists, else the installed one. Static or
- * getenv memory. */
-const char *af_data_dir(void);
+/*
+ * The directory with rules/, twin/ and numeric/: $AUTOFUSE_DATA_DIR; share/autofused of the prefix that the running program lies in; the
+ * source tree for a program of its build; else the installed one. Lives as long as the arena and the environment.
+ */
+const char *af_data_dir(struct af_arena *arena);

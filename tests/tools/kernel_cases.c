@@ -347,7 +347,7 @@ static void do_file(struct setup *s, const char *path) {
 
 static int prepare(struct setup *s, struct af_arena *arena, bool fast) {
         struct af_diags diags = {0};
-        const char *data = af_data_dir();
+        const char *data = af_data_dir(arena);
         char path[600];
         snprintf(path, sizeof(path), "%s/rules/soc", data);
         int e = af_soc_load(path, "Ascend910B2", &s->soc, &diags);

@@ -149,7 +149,7 @@ static void host_probe(struct dirs *d, bool memo, struct af_toolchain *ret) {
 
 static void host_setup(struct dirs *d) {
         dirs_init(d);
-        sh(d, "cp -r $AF_SOURCE_ROOT/twin $AF_SOURCE_ROOT/numeric $D/ && cp $AF_SOURCE_ROOT/tests/unit/toolchain/fake_cxx $D/cxx-ok");
+        sh(d, "cd \"$AF_SOURCE_ROOT\" && cp -r twin numeric $D/ && cp tests/unit/toolchain/fake_cxx $D/cxx-ok");
 }
 
 static const char *closure_find(const struct af_toolchain *t, const char *role) {
