@@ -170,6 +170,30 @@ static int add_arg(struct sched *s, enum af_karg_kind kind, uint32_t value) {
         return 0;
 }
 
+/* Whether tiles may write over this input: each element is read by the tile that writes it and by no other. */
+static bool same_elements(const struct af_use *load, const struct af_use *store) {
+        return !load->pack && memcmp(load->strides, store->strides, sizeof(load->strides)) == 0;
+}
+
+/* An output that takes an input's memory: whoever reads that memory here reads just what its tile writes. */
+static int check_in_place(struct sched *s) {
+        for (uint32_t o = 0; o < s->g->n_outputs; o++) {
+                const struct af_graph_output *out = &s->g->outputs[o];
+                for (uint32_t i = 0; i < s->n_stores && out->alias_of != AF_NONE; i++) {
+                        const struct af_use *store = &s->sp.uses[s->sp.first_store + i];
+                        if (store->value != out->value || store->base == AF_NONE)
+                                continue;
+                        for (uint32_t u = 0; u < s->sp.first_store; u++) {
+                                const struct af_value *v = &s->g->values[s->sp.uses[u].base];
+                                if (v->kind == AF_VALUE_INPUT && s->g->inputs[v->index].buffer == s->g->inputs[out->alias_of].buffer &&
+                                    !same_elements(&s->sp.uses[u], store))
+                                        return sched_unfit(s, "an input that is updated in place is read by other tiles too");
+                        }
+                }
+        }
+        return 0;
+}
+
 static int init(struct sched *s, const uint32_t *inputs, uint32_t n_inputs) {
         s->args = af_arena_calloc(s->arena, AF_KERNEL_MAX_ARGS, sizeof(*s->args));
         s->workspace_arg = AF_NONE;
@@ -184,7 +208,9 @@ static int init(struct sched *s, const uint32_t *inputs, uint32_t n_inputs) {
                 r = add_arg(s, AF_KARG_OUTPUT, s->stores[i]);
         if (!r)
                 r = find_space(s);
-        return r ? r : find_sides(s);
+        if (!r)
+                r = find_sides(s);
+        return r ? r : check_in_place(s);
 }
 
 static bool stores_nothing(const struct sched *s) {

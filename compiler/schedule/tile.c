@@ -10,6 +10,7 @@
 
 #define MAX_ROWS       4095 /* blocks of one DMA */
 #define MAX_CANDIDATES 24
+#define BLOCK_UNIT     8 /* 32 bytes of float32 */
 
 struct list {
         int64_t items[MAX_CANDIDATES];
@@ -180,7 +181,8 @@ static int inner_candidates(struct sched *s, struct af_phase *ph, const struct p
                 return r;
         most = most ? most : AF_MIN(unit, extent);
         add(l, most, most);
-        balanced(s, l, extent, others(p) * (p->row != AF_NONE && p->kind != PASS_ROWS ? p->axes[p->row].extent : 1), unit, most);
+        balanced(s, l, extent, others(p) * (p->row != AF_NONE && p->kind != PASS_ROWS ? p->axes[p->row].extent : 1),
+                 p->row == AF_NONE ? unit : BLOCK_UNIT, most);
         if (p->row != AF_NONE)
                 for (int64_t t = 2 * unit; t < most; t *= 2)
                         add(l, t, most);

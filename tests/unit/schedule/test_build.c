@@ -119,6 +119,18 @@ Test(schedule_build, refusals) {
                 "no template for op class gather");
 }
 
+#define IN_PLACE "'outputs':[{'value':'t','alias_of':'x'}]"
+Test(schedule_build, in_place) {
+        struct built b;
+        build_text(&b, X("[8,9]") "'nodes':[{'name':'n','op':'exp','inputs':['x']," OUT("t", "float32", "[8,9]") "]," IN_PLACE);
+        cr_expect_eq(b.r, 0, "%s", b.why);
+        af_test_graph_deinit(&b.t);
+        expect_unfit("'inputs':[{'name':'x','dtype':'float32','shape':[8,9],'buffer':'b'},{'name':'row','dtype':'float32','shape':[1,9],'"
+                     "buffer':'b'}],"
+                     "'nodes':[{'name':'n','op':'add','inputs':['x','row']," OUT("t", "float32", "[8,9]") "]," IN_PLACE,
+                     "an input that is updated in place is read by other tiles too");
+}
+
 /* Rows longer than UB, many live values, very many rows or columns: retiled, never refused. */
 Test(schedule_build, no_shape_is_refused_for_size) {
         static const char *const shapes[] = {"[1,100000000]", "[100000000,1]", "[3,70000000]",
