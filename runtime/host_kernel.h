@@ -23,7 +23,7 @@ struct af_twin_launch {
         const void *tiling; /* POD by value; NULL: none */
         uint32_t block_dim;
         uint32_t first_block, n_blocks; /* the part of the grid to run; kernels that SyncAll need all of it */
-        uint32_t count_only;            /* checked: count bytes and cycles without computing */
+        uint32_t count_only;            /* checked: count bytes and cycles without computing; args may be NULL then */
         struct af_twin_stats *stats;    /* may be NULL */
         char *error;                    /* checked: message of the first rule broken; may be NULL */
         uint32_t error_size;

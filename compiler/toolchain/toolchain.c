@@ -90,7 +90,8 @@ int af_toolchain_recheck(const struct af_toolchain *t) {
 
 int af_toolchain_command(struct af_arena *arena, const struct af_toolchain *t, const char *source_path, const char *output_path,
                          const char *const **ret_argv) {
-        static const char *const link[] = {"-shared", "-s", "-Wl,--as-needed", "-Wl,--build-id=none", "-x", "c++", NULL};
+        static const char *const link[] = {"-shared", "-s", "-Wl,--as-needed", "-Wl,--build-id=none", "-Wl,-z,noseparate-code", "-x",
+                                           "c++",     NULL};
         struct af_argv argv = {.arena = arena};
 
         if (t->kind != AF_TOOLCHAIN_HOST)

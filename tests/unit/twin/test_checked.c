@@ -45,6 +45,10 @@ Test(checked, agrees_with_fast_and_counts_bytes_and_cycles) {
         memset(d, 0, N * 4);
         cr_assert_eq(af_host_kernel_launch(checked, &l), 0);
         cr_assert_eq(memcmp(&stats, &counted, sizeof(stats)), 0);
+        void *nothing[3] = {NULL};
+        l.args = nothing;
+        cr_assert_eq(af_host_kernel_launch(checked, &l), 0);
+        cr_assert_eq(memcmp(&stats, &counted, sizeof(stats)), 0);
         for (uint32_t i = 0; i < N; i++)
                 cr_assert_eq(d[i], 0.0f);
         af_host_kernel_free(fast);
