@@ -85,7 +85,7 @@ def main():
             stats = json.loads(subprocess.run([ctl, 'stats', '--json', '--socket', socket], stdout=subprocess.PIPE, text=True, check=True).stdout)
             picture = os.path.join(build, f'demo_{PICTURE_OF}.svg')
             subprocess.run([ctl, 'explain', os.path.join(here, 'fragments', PICTURE_OF + '.json'), '--svg', picture],
-                           stdout=subprocess.DEVNULL, check=True)
+                           env={**os.environ, 'XDG_CACHE_HOME': home}, stdout=subprocess.DEVNULL, check=True)
         finally:
             stop_daemon(daemon)
     finally:

@@ -72,7 +72,7 @@ template <TPosition src, TPosition dst, int32_t depth, auto mask = 0> class TQue
         uint8_t n_ = 0, next_ = 0, head_ = 0, tail_ = 0;
         uint8_t fifo_[twin::QUEUE_BUFFERS] = {};
 #if AF_TWIN_CHECKED
-        chk::Queue q_;
+        chk::Queue q_ = {};
 #endif
 };
 

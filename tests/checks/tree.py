@@ -16,7 +16,7 @@ def fail(text):
 
 
 def git_files():
-    return subprocess.run(['git', '-C', ROOT, 'ls-files'], stdout=subprocess.PIPE, text=True, check=True).stdout.split('\n')[:-1]
+    return subprocess.run(['git', '-c', 'safe.directory=*', '-C', ROOT, 'ls-files'], stdout=subprocess.PIPE, text=True, check=True).stdout.split('\n')[:-1]
 
 
 def check_licence(f, text):

@@ -22,7 +22,7 @@ class Done:
 
 def ctl(*args, env=None, input=None, prefix=(), timeout=300):
     """env: added to a bare one; autostart is off unless it says otherwise."""
-    e = {'PATH': os.environ['PATH'], 'HOME': os.environ.get('HOME', '/'), 'AUTOFUSE_AUTOSTART': '0', 'AUTOFUSE_SOCKET': '/nonexistent/core.sock', **(env or {})}
+    e = {'PATH': os.environ['PATH'], 'HOME': os.path.join(BUILD, 'tests', 'home'), 'AUTOFUSE_AUTOSTART': '0', 'AUTOFUSE_SOCKET': '/nonexistent/core.sock', **(env or {})}
     e = {k: v for k, v in e.items() if v is not None}
     return Done(subprocess.run([*prefix, CTL, *map(str, args)], env=e, input=input, capture_output=True, text=True, timeout=timeout))
 
