@@ -28,6 +28,8 @@ static void store_free(struct af_store *s) {
                 close(s->event_fd);
         if (s->dir_fd >= 0)
                 close(s->dir_fd); /* gives the lock up */
+        if (s->lock_fd >= 0)
+                close(s->lock_fd);
         pthread_rwlock_destroy(&s->env_lock);
         pthread_mutex_destroy(&s->lock);
         pthread_cond_destroy(&s->wake);
@@ -42,7 +44,7 @@ static struct af_store *store_alloc(const struct af_store_config *config) {
 
         if (!s)
                 return NULL;
-        s->dir_fd = s->event_fd = -1;
+        s->dir_fd = s->lock_fd = s->event_fd = -1;
         s->queue_tail = &s->queue_head;
         s->done_tail = &s->done_head;
         pthread_rwlock_init(&s->env_lock, NULL);
@@ -73,7 +75,7 @@ int af_store_open(const struct af_store_config *config, struct af_store **ret_st
         s = store_alloc(config);
         if (!s)
                 return -ENOMEM;
-        r = store_dir_open(config->dir, &s->dir_fd, &s->read_only, ret_why);
+        r = store_dir_open(config->dir, &s->dir_fd, &s->lock_fd, &s->read_only, ret_why);
         if (r)
                 goto fail;
         r = store_dir_prepare(s->dir_fd, s->dir, s->read_only);

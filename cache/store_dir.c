@@ -5,6 +5,7 @@
  *   DIR/lmdb/schema   one line, SCHEMA below; anything else is another program's and is set aside unread
  *   DIR/lmdb/data.mdb, lock.mdb
  *   DIR/lmdb.aside/   what was set aside last
+ *   DIR/lock          locked while a process has the directory; empty, and may stay
  *   DIR/suspect       the process died inside LMDB: the files are not opened again
  */
 #include <errno.h>
@@ -15,11 +16,15 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/log.h"
 #include "cache/store_internal.h"
+
+#define LOCK_TRIES    50
+#define LOCK_PAUSE_NS 20000000
 
 #define SCHEMA "autofused-store 1 little-endian 64\n"
 
@@ -75,7 +80,46 @@ static int check_mode(const struct stat *st, const char *dir, char **ret_why) {
         return 0;
 }
 
-int store_dir_open(const char *dir, int *ret_fd, bool *ret_read_only, char **ret_why) {
+/* Who has the record lock; 0: nobody. */
+static pid_t lock_holder(int fd) {
+        struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+        return fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK ? l.l_pid : 0;
+}
+
+/*
+ * A record lock on DIR/lock belongs to the process alone; the flock on the directory is shared with a child between fork and exec, and so
+ * may outlive a killed process by a moment, but it also keeps this process from opening the directory twice.
+ */
+static int lock(int dir_fd, const char *dir, bool read_only, int *ret_lock_fd, char **ret_why) {
+        AF_CLEANUP(af_closep) int fd = -1;
+        char what[96];
+
+        if (!read_only) {
+                fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+                if (fd < 0)
+                        return -errno;
+                if (fcntl(fd, F_SETLK, &(struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET}) < 0) {
+                        snprintf(what, sizeof(what), "is in use by another autofused, process %d", (int)lock_holder(fd));
+                        refuse(ret_why, dir, what);
+                        return AF_STORE_E_LOCKED;
+                }
+        }
+        for (unsigned i = 0; flock(dir_fd, LOCK_EX | LOCK_NB) < 0; i++) {
+                if (errno != EWOULDBLOCK)
+                        return -errno;
+                if (i == LOCK_TRIES) {
+                        refuse(ret_why, dir, "is in use by another autofused");
+                        return AF_STORE_E_LOCKED;
+                }
+                nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_NS}, NULL);
+        }
+        *ret_lock_fd = fd;
+        fd = -1;
+        return 0;
+}
+
+int store_dir_open(const char *dir, int *ret_fd, int *ret_lock_fd, bool *ret_read_only, char **ret_why) {
         AF_CLEANUP(af_closep) int fd = -1;
         struct stat st;
         int r;
@@ -108,12 +152,10 @@ int store_dir_open(const char *dir, int *ret_fd, bool *ret_read_only, char **ret
         r = check_file_system(fd, dir, ret_why);
         if (r)
                 return r;
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-                r = errno == EWOULDBLOCK ? AF_STORE_E_LOCKED : -errno;
-                refuse(ret_why, dir, r > 0 ? "is in use by another autofused" : strerror(-r));
-                return r;
-        }
         *ret_read_only = faccessat(fd, ".", W_OK, AT_EACCESS) < 0;
+        r = lock(fd, dir, *ret_read_only, ret_lock_fd, ret_why);
+        if (r)
+                return r;
         *ret_fd = fd;
         fd = -1;
         return 0;

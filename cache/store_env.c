@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LMDB environment: open, map size, usage, what its error codes mean. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ static int extend_file(struct af_store *s, const char *path) {
 
 static int env_open_once(struct af_store *s, uint64_t map_bytes) {
         char *path = NULL;
+        mdb_filehandle_t fd;
         int r;
 
         if (asprintf(&path, "%s/lmdb", s->dir) < 0)
@@ -84,6 +86,8 @@ static int env_open_once(struct af_store *s, uint64_t map_bytes) {
         r = mdb_env_set_mapsize(s->env, map_bytes);
         if (r == 0)
                 r = mdb_env_open(s->env, path, MDB_NOTLS | (s->read_only ? MDB_RDONLY | MDB_NOLOCK : 0), 0600);
+        if (r == 0 && mdb_env_get_fd(s->env, &fd) == 0)
+                (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* LMDB forgets this one */
         if (r == 0)
                 r = extend_file(s, path);
         if (r == 0 && !s->read_only) {

@@ -45,7 +45,7 @@ struct store_touch {
 };
 
 struct af_store {
-        int dir_fd, event_fd;
+        int dir_fd, lock_fd, event_fd;
         bool read_only;
         char *dir;
         uint64_t max_bytes;
@@ -75,11 +75,11 @@ extern _Thread_local volatile sig_atomic_t af_store_in_lmdb;
 
 /* --- store_dir.c --- */
 /*
- * Opens and checks a state directory, creating it (0700) where it is missing, and locks it with flock on the directory itself: the
- * lock ends with the process, nothing has to be cleaned up. *ret_read_only where it cannot be written. 0, -errno, AF_STORE_E_DIR,
+ * Opens and checks a state directory, creating it (0700) where it is missing, and locks it with the kernel's own locks: they end with the
+ * process, nothing has to be cleaned up. *ret_read_only where it cannot be written (then *ret_lock_fd is -1). 0, -errno, AF_STORE_E_DIR,
  * AF_STORE_E_LOCKED; *ret_why (malloc, may stay NULL) in every case but 0.
  */
-int store_dir_open(const char *dir, int *ret_fd, bool *ret_read_only, char **ret_why) AF_WARN_UNUSED;
+int store_dir_open(const char *dir, int *ret_fd, int *ret_lock_fd, bool *ret_read_only, char **ret_why) AF_WARN_UNUSED;
 /*
  * Makes `lmdb/` under dir_fd ready to be opened: created with its schema record, or, where that names another version or a crash
  * inside LMDB was recorded, renamed to `lmdb.aside` (an older one is removed) and created anew.

@@ -304,7 +304,8 @@ static void conn_new(struct af_core *core, int fd) {
         core->stats.n_connections++;
         af_core_need_tick(core);
         watch(conn);
-        if (core->n_conns > core->config->max_connections)
+        /* Half of the descriptors stay for jobs and bundles. */
+        if (core->n_conns > AF_MIN(core->config->max_connections, core->max_bundles))
                 af_reply_fatal(conn, AF_ERROR_BUSY, "too many connections");
 }
 

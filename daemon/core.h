@@ -216,7 +216,7 @@ struct af_core {
         struct af_digest_table flight_table, kernel_table, bundle_table;
         struct af_list bundle_lru;
         size_t bundle_bytes;
-        uint32_t max_bundles; /* descriptors for them */
+        uint32_t max_bundles; /* half of the descriptors; as many are for connections */
         struct af_workers workers;
         bool draining, closing;
         uint64_t drain_ns;

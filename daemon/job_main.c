@@ -5,8 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,19 +65,6 @@ void af_job_fail_diags(enum af_error_code code, const struct af_diags *diags, in
         af_job_fail(code, AF_JOB_FAULT_NONE, af_buf_error(&buf) ? "out of memory" : buf.size > 1 ? (const char *)buf.data : "refused");
 }
 
-static void *watch_lifeline(void *unused) {
-        struct pollfd p = {.fd = AF_JOB_LIFELINE_FD, .events = POLLIN};
-        char byte;
-
-        do
-                while (poll(&p, 1, -1) < 0 && errno == EINTR)
-                        ;
-        while (read(AF_JOB_LIFELINE_FD, &byte, 1) > 0);
-        af_session_kill(getsid(0), getpid());
-        kill(0, SIGKILL);
-        _exit(5);
-}
-
 static void set_limits(const struct af_job_limits *l) {
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         if (l->cpu_s)
@@ -114,7 +99,6 @@ int main(int argc, char **argv) {
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
         AF_CLEANUP(af_buf_deinit) struct af_buf buf = AF_BUF_INIT;
         struct af_job_request request;
-        pthread_t thread;
 
         af_arena_init(&arena, 0);
         if (take_message_fd() < 0 || getsid(0) != getpid()) {
@@ -124,7 +108,7 @@ int main(int argc, char **argv) {
         close_range(message_fd + 1, ~0u, 0);
         umask(077);
         signal(SIGPIPE, SIG_IGN);
-        if (pthread_create(&thread, NULL, watch_lifeline, NULL) != 0)
+        if (af_lifeline_watch() < 0)
                 return 2;
         if (af_io_read_fd(0, MAX_REQUEST_BYTES, &buf) < 0 || af_jobwire_read(&arena, buf.data, buf.size, &request) < 0)
                 return 2;

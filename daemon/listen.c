@@ -6,16 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
 
-#define BACKLOG 1024
+#define BACKLOG          1024
+#define CONNECT_TRIES    25
+#define CONNECT_PAUSE_NS 20000000
 
 static int refuse(char **ret_why, const char *path, const char *what) {
         if (asprintf(ret_why, "socket %s: %s", path, what) < 0)
@@ -47,11 +49,14 @@ static int take_activated(struct af_listener *l, char **ret_why) {
 
 static int make_directory(const char *path, char **ret_why) {
         char *dir = strdup(path), *slash;
+        mode_t mask = umask(022);
         struct stat st;
         int r = 0;
 
-        if (!dir)
+        if (!dir) {
+                umask(mask);
                 return -ENOMEM;
+        }
         slash = strrchr(dir, '/');
         if (slash && slash != dir) {
                 *slash = 0;
@@ -64,6 +69,7 @@ static int make_directory(const char *path, char **ret_why) {
                 else if (st.st_uid != geteuid() && st.st_uid != 0)
                         r = refuse(ret_why, path, "its directory belongs to another user");
         }
+        umask(mask);
         free(dir);
         return r;
 }
@@ -78,7 +84,8 @@ static int take_lock(struct af_listener *l, const char *path, char **ret_why) {
         free(name);
         if (l->lock_fd < 0)
                 return refuse_errno(ret_why, path, "cannot open its lock file", errno);
-        if (flock(l->lock_fd, LOCK_EX | LOCK_NB) < 0)
+        /* Not flock: a child between fork and exec would share it, and outlive a killed server by a moment. */
+        if (fcntl(l->lock_fd, F_SETLK, &(struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET}) < 0)
                 return refuse(ret_why, path, "another server listens there");
         return 0;
 }
@@ -104,7 +111,9 @@ static int clear_path(const struct sockaddr_un *addr, const char *path, char **r
                 return refuse(ret_why, path, "a directory is in the way");
         if (!S_ISSOCK(st.st_mode))
                 return refuse(ret_why, path, "a file that is no socket is in the way");
-        r = connect_test(addr);
+        /* We have the lock: what answers is a stranger, or a child that a killed server just forked and that is gone at once. */
+        for (unsigned i = 0; (r = connect_test(addr)) != -ECONNREFUSED && i < CONNECT_TRIES; i++)
+                nanosleep(&(struct timespec){.tv_nsec = CONNECT_PAUSE_NS}, NULL);
         if (r == 0 || r == -EAGAIN)
                 return refuse(ret_why, path, "another server listens there");
         if (r != -ECONNREFUSED)

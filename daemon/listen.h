@@ -8,7 +8,7 @@
 
 struct af_listener {
         int fd;
-        int lock_fd;    /* flock on PATH.lock for as long as we listen; -1: systemd's socket */
+        int lock_fd;    /* a lock on PATH.lock for as long as we listen; -1: systemd's socket */
         char *path;     /* NULL: systemd's */
         bool activated; /* systemd owns the socket: it stays when we go */
 };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -204,6 +205,7 @@ int main(int argc, char **argv) {
         int r;
 
         drop_inherited();
+        umask(077); /* one policy for every file: its owner's alone (the socket is the exception, listen.c) */
         signal(SIGPIPE, SIG_IGN);
         signal(SIGXFSZ, SIG_IGN);
         server.argc = argc;

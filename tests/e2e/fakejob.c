@@ -22,6 +22,7 @@
 #include "base/spawn.h"
 #include "compiler/graph/key.h"
 #include "daemon/jobwire.h"
+#include "daemon/worker.h"
 #include "proto/bundle.h"
 
 static void send_message(uint32_t type, const void *p, size_t n) {
@@ -223,6 +224,8 @@ int main(void) {
         struct af_arena arena;
 
         af_arena_init(&arena, 0);
+        if (af_lifeline_watch() < 0)
+                return 2;
         if (af_io_read_fd(0, 1u << 30, &buf) || af_jobwire_read(&arena, buf.data, buf.size, &r))
                 return 2;
         switch (r.kind) {
