@@ -14,6 +14,7 @@
 #define MAX_ACCEPTS_PER_TURN 64
 #define MAX_READ_PER_TURN    (1u << 20)
 #define READ_CHUNK           (256u << 10)
+#define SMALL_BODY           (64u << 10) /* read however much the others hold: a hello, a look-up */
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
@@ -30,7 +31,8 @@ void af_conn_close(struct af_conn *conn) {
         if (conn->state == AF_CONN_CLOSED)
                 return;
         conn->state = AF_CONN_CLOSED;
-        af_list_each(req, &conn->requests, struct af_request, in_conn) af_request_drop(req);
+        af_list_each (req, &conn->requests, struct af_request, in_conn)
+                af_request_drop(req);
         while (conn->out_head) {
                 struct af_out *out = conn->out_head;
 
@@ -54,7 +56,9 @@ void af_conn_doom(struct af_conn *conn) {
 }
 
 void af_conns_sweep(struct af_core *core) {
-        af_list_each(conn, &core->conns, struct af_conn, link) if (conn->doomed) af_conn_close(conn);
+        af_list_each (conn, &core->conns, struct af_conn, link)
+                if (conn->doomed)
+                        af_conn_close(conn);
 }
 
 static void watch(struct af_conn *conn) {
@@ -75,7 +79,9 @@ static void on_fd_timer(uv_timer_t *timer) {
 }
 
 void af_conn_retry_fds(struct af_core *core) {
-        af_list_each(conn, &core->conns, struct af_conn, link) if (conn->fd_blocked) af_conn_flush(conn);
+        af_list_each (conn, &core->conns, struct af_conn, link)
+                if (conn->fd_blocked)
+                        af_conn_flush(conn);
 }
 
 void af_conn_flush(struct af_conn *conn) {
@@ -197,7 +203,8 @@ static enum step read_skipped(struct af_conn *conn, size_t *budget) {
 static enum step read_body(struct af_conn *conn, size_t *budget) {
         struct af_core *core = conn->core;
         size_t n = AF_MIN((size_t)READ_CHUNK, conn->header.body_bytes - conn->body.size), before = conn->body.capacity;
-        uint8_t *p = core->rx_bytes + n > core->config->receive_mib << 20 ? NULL : af_buf_reserve(&conn->body, n);
+        bool room = conn->header.body_bytes <= SMALL_BODY || core->rx_bytes + n <= core->config->receive_mib << 20;
+        uint8_t *p = room ? af_buf_reserve(&conn->body, n) : NULL;
         enum step step;
         ssize_t got;
 

@@ -75,7 +75,8 @@ static void on_tick(uv_timer_t *timer) {
         bool busy = af_workers_tick(core, now);
 
         busy |= af_requests_tick(core, now);
-        af_list_each(conn, &core->conns, struct af_conn, link) busy |= af_conn_tick(conn, now);
+        af_list_each (conn, &core->conns, struct af_conn, link)
+                busy |= af_conn_tick(conn, now);
         af_conns_sweep(core);
         if (core->draining) {
                 busy = true;
@@ -213,6 +214,14 @@ int af_core_init(struct af_core *core, uv_loop_t *loop, struct af_config *config
         return make_paths(core);
 }
 
+/* The default one is loaded before anyone asks, so that a hello can tell its digest. */
+static void load_default_environment(struct af_core *core) {
+        struct af_environment *env = af_environment_get(core, &(struct af_target){(char *)"", (char *)"", AF_TWIN_DEFAULT});
+
+        if (env)
+                (void)af_environment_check(env);
+}
+
 static void on_listen(uv_poll_t *poll, int status, int events) {
         af_conn_accept(poll->data);
 }
@@ -249,13 +258,16 @@ int af_core_start(struct af_core *core) {
         core->listen_poll.data = core;
         uv_poll_start(&core->listen_poll, UV_READABLE, on_listen);
         core->listening = true;
+        load_default_environment(core);
         return 0;
 }
 
 void af_core_reload(struct af_core *core, struct af_config *config) {
         adopt_config(core, config);
         (void)!af_core_make_env_config(core);
+        af_bundle_cache_clear(core); /* what a fragment's default stands for may be another */
         af_environments_invalidate(core);
+        load_default_environment(core);
         af_core_kick(core);
 }
 
@@ -271,7 +283,9 @@ static void stop_listening(struct af_core *core) {
 void af_core_check_drained(struct af_core *core) {
         if (!core->draining || core->closing || core->n_requests > 0 || !af_list_empty(&core->flights))
                 return;
-        af_list_each(conn, &core->conns, struct af_conn, link) if (conn->out_head && !conn->doomed) return;
+        af_list_each (conn, &core->conns, struct af_conn, link)
+                if (conn->out_head && !conn->doomed)
+                        return;
         if (core->on_drained)
                 core->on_drained(core);
 }
@@ -282,7 +296,9 @@ void af_core_drain(struct af_core *core) {
         core->draining = true;
         core->drain_ns = af_clock_now_ns();
         stop_listening(core);
-        af_list_each(conn, &core->conns, struct af_conn, link) if (conn->state == AF_CONN_OPEN) af_reply_drain(conn);
+        af_list_each (conn, &core->conns, struct af_conn, link)
+                if (conn->state == AF_CONN_OPEN)
+                        af_reply_drain(conn);
         af_core_need_tick(core);
         af_core_check_drained(core);
 }
@@ -292,16 +308,18 @@ void af_core_close(struct af_core *core) {
                 return;
         core->closing = true;
         stop_listening(core);
-        af_list_each(conn, &core->conns, struct af_conn, link) {
+        af_list_each (conn, &core->conns, struct af_conn, link) {
                 struct af_failure f = {.code = AF_ERROR_DRAINING, .retryable = true, .text = (char *)"the server is going down"};
 
-                af_list_each(req, &conn->requests, struct af_request, in_conn) af_request_fail(req, &f);
+                af_list_each (req, &conn->requests, struct af_request, in_conn)
+                        af_request_fail(req, &f);
                 af_conn_close(conn);
         }
         /* What the store writes ends in its callbacks. */
-        af_list_each(flight, &core->flights, struct af_flight,
-                     all) if (flight->state != AF_FLIGHT_COMMIT && flight->state != AF_FLIGHT_KNOWN) af_flight_free(flight);
-        af_list_each(env, &core->environments, struct af_environment, link) {
+        af_list_each (flight, &core->flights, struct af_flight, all)
+                if (flight->state != AF_FLIGHT_COMMIT && flight->state != AF_FLIGHT_KNOWN)
+                        af_flight_free(flight);
+        af_list_each (env, &core->environments, struct af_environment, link) {
                 af_worker_cancel(env->worker);
                 env->worker = NULL;
         }
@@ -318,7 +336,8 @@ void af_core_close(struct af_core *core) {
 void af_core_deinit(struct af_core *core) {
         af_listener_close(&core->listener);
         af_bundle_cache_clear(core);
-        af_list_each(env, &core->environments, struct af_environment, link) af_environment_free(env);
+        af_list_each (env, &core->environments, struct af_environment, link)
+                af_environment_free(env);
         if (core->reserve_fd >= 0)
                 close(core->reserve_fd);
         free(core->state_dir);

@@ -51,10 +51,17 @@ void af_environment_free(struct af_environment *env) {
         free(env);
 }
 
-struct af_environment *af_environment_get(struct af_core *core, const struct af_target *target) {
+struct af_environment *af_environment_get(struct af_core *core, const struct af_target *asked) {
+        /* A default by name or by silence is one environment. */
+        struct af_target resolved = {
+                .soc = asked->soc[0] ? asked->soc : (char *)core->config->default_soc,
+                .toolchain = asked->toolchain[0] ? asked->toolchain : (char *)core->config->default_toolchain,
+                .twin = asked->twin == AF_TWIN_DEFAULT ? AF_TWIN_FAST : asked->twin,
+        };
+        const struct af_target *target = &resolved;
         struct af_environment *env;
 
-        af_list_each(e, &core->environments, struct af_environment, link) {
+        af_list_each (e, &core->environments, struct af_environment, link) {
                 if (af_target_equal(&e->target, target))
                         return e;
         }
@@ -111,8 +118,7 @@ static void failed(struct af_environment *env, enum af_error_code code, bool ret
         env->failure = af_failure_make(code, retryable, "%s", text);
         env->state = AF_ENVIRONMENT_FAILED;
         env->failed_ns = af_clock_now_ns();
-        af_log(AF_LOG_WARNING, "environment of %s, %s: %s", env->target.soc[0] ? env->target.soc : "the default SoC",
-               env->target.toolchain[0] ? env->target.toolchain : "the default toolchain", text);
+        af_log(AF_LOG_WARNING, "environment of %s, %s: %s", env->target.soc, env->target.toolchain, text);
 }
 
 static void on_message(void *owner, uint32_t type, const void *p, size_t n) {
@@ -227,13 +233,15 @@ void af_environment_invalidate(struct af_environment *env) {
 }
 
 void af_environments_invalidate(struct af_core *core) {
-        af_list_each(env, &core->environments, struct af_environment, link) {
+        af_list_each (env, &core->environments, struct af_environment, link) {
                 af_worker_cancel(env->worker);
                 env->worker = NULL;
                 env->state = AF_ENVIRONMENT_NEW;
         }
         /* Whoever waits for one has it loaded anew. */
-        af_list_each(f, &core->flights, struct af_flight, all) if (f->env) af_flight_advance(f);
+        af_list_each (f, &core->flights, struct af_flight, all)
+                if (f->env)
+                        af_flight_advance(f);
 }
 
 bool af_environment_current(struct af_core *core, struct af_environment *env, const struct af_digest *digest) {

@@ -47,7 +47,8 @@ void af_flight_begin(struct af_flight *f, struct af_target *target) {
 uint8_t af_flight_priority(const struct af_flight *f) {
         uint8_t best = UINT8_MAX;
 
-        af_list_each(req, &f->waiters, struct af_request, in_flight) best = AF_MIN(best, req->priority);
+        af_list_each (req, &f->waiters, struct af_request, in_flight)
+                best = AF_MIN(best, req->priority);
         return best;
 }
 
@@ -145,7 +146,9 @@ void af_flight_answer(struct af_flight *f, struct af_ready_bundle *bundle, bool 
 static bool drop_lookups(struct af_flight *f) {
         struct af_failure none = {.code = AF_ERROR_NOT_FOUND, .text = (char *)"not in the store"};
 
-        af_list_each(req, &f->waiters, struct af_request, in_flight) if (req->lookup_only) af_request_fail(req, &none);
+        af_list_each (req, &f->waiters, struct af_request, in_flight)
+                if (req->lookup_only)
+                        af_request_fail(req, &none);
         if (f->n_waiters > 0)
                 return false;
         af_flight_free(f);
@@ -328,13 +331,14 @@ void af_flight_restart(struct af_flight *f, const char *why) {
 }
 
 void af_flights_env_changed(struct af_core *core, struct af_environment *env) {
-        af_list_each(f, &core->flights, struct af_flight,
-                     all) if (f->env == env || (f->has_target && af_target_equal(&f->target, &env->target))) af_flight_advance(f);
+        af_list_each (f, &core->flights, struct af_flight, all)
+                if (f->env == env)
+                        af_flight_advance(f);
 }
 
 void af_flights_kernel_done(struct af_core *core, struct af_build *k) {
         k->refs++; /* the last flight may let go of it */
-        af_list_each(f, &core->flights, struct af_flight, all) {
+        af_list_each (f, &core->flights, struct af_flight, all) {
                 bool waits = false;
 
                 for (uint32_t i = 0; i < f->n_kernels && !waits; i++)

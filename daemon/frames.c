@@ -100,7 +100,7 @@ static void on_hello(struct af_conn *conn, const struct af_frame_header *h, cons
 }
 
 static struct af_request *request_find(struct af_conn *conn, uint64_t id) {
-        af_list_each(req, &conn->requests, struct af_request, in_conn) {
+        af_list_each (req, &conn->requests, struct af_request, in_conn) {
                 if (req->id == id)
                         return req;
         }

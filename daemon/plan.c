@@ -59,7 +59,8 @@ static void text_known(struct af_flight *f, const struct af_job_key *key, struct
 
         f->fragment = key->fragment;
         if (g) {
-                af_list_each(req, &f->waiters, struct af_request, in_flight) req->joined = true;
+                af_list_each (req, &f->waiters, struct af_request, in_flight)
+                        req->joined = true;
                 move_waiters(f, g);
                 af_worker_cancel(f->worker);
                 f->worker = NULL;

@@ -31,7 +31,8 @@ void af_reply_fatal(struct af_conn *conn, enum af_error_code code, const char *t
         if (conn->state == AF_CONN_CLOSED || conn->state == AF_CONN_FLUSH)
                 return;
         conn->state = AF_CONN_FLUSH;
-        af_list_each(req, &conn->requests, struct af_request, in_conn) af_request_drop(req);
+        af_list_each (req, &conn->requests, struct af_request, in_conn)
+                af_request_drop(req);
         at = begin(&buf, AF_FRAME_ERROR, 0);
         af_frame_field_u32(&buf, AF_TAG_CODE, code);
         af_frame_field_u8(&buf, AF_TAG_RETRYABLE, code == AF_ERROR_BUSY || code == AF_ERROR_DRAINING);

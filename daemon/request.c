@@ -261,7 +261,8 @@ static void tick_one(struct af_request *req, uint64_t now_ns) {
 }
 
 bool af_requests_tick(struct af_core *core, uint64_t now_ns) {
-        af_list_each(conn, &core->conns, struct af_conn, link) af_list_each(req, &conn->requests, struct af_request, in_conn)
-                tick_one(req, now_ns);
+        af_list_each (conn, &core->conns, struct af_conn, link)
+                af_list_each (req, &conn->requests, struct af_request, in_conn)
+                        tick_one(req, now_ns);
         return core->n_requests > 0;
 }

@@ -61,15 +61,15 @@ static void put_environments(struct af_core *core, struct af_buf *buf) {
         bool first = true;
 
         af_buf_put_str(buf, "\"environments\":[");
-        af_list_each(env, &core->environments, struct af_environment, link) {
+        af_list_each (env, &core->environments, struct af_environment, link) {
                 char hex[AF_DIGEST_HEX_SIZE] = "";
 
                 if (env->state == AF_ENVIRONMENT_READY)
                         af_digest_hex(&env->digest, hex);
                 af_buf_printf(buf, "%s{\"soc\":", first ? "" : ",");
-                put_string(buf, env->target.soc[0] ? env->target.soc : core->config->default_soc);
+                put_string(buf, env->target.soc);
                 af_buf_put_str(buf, ",\"toolchain\":");
-                put_string(buf, env->target.toolchain[0] ? env->target.toolchain : core->config->default_toolchain);
+                put_string(buf, env->target.toolchain);
                 af_buf_printf(buf, ",\"twin\":%u,\"state\":\"%s\",\"digest\":\"%s\",\"version\":", env->target.twin,
                               state_names[env->state], hex);
                 put_string(buf, env->version ? env->version : "");

@@ -293,7 +293,7 @@ static void start(struct af_worker *w) {
 static struct af_worker *pick(struct af_workers *all) {
         struct af_worker *best = NULL;
 
-        af_list_each(w, &all->queued, struct af_worker, link) {
+        af_list_each (w, &all->queued, struct af_worker, link) {
                 if (!best || w->priority < best->priority ||
                     (w->priority == best->priority && w->kind == AF_JOB_COMPILE && best->kind != AF_JOB_COMPILE))
                         best = w;
@@ -382,7 +382,7 @@ bool af_worker_running(const struct af_worker *w) {
 bool af_workers_tick(struct af_core *core, uint64_t now_ns) {
         struct af_workers *all = &core->workers;
 
-        af_list_each(w, &all->running, struct af_worker, link) {
+        af_list_each (w, &all->running, struct af_worker, link) {
                 if (!w->exited && !w->timed_out && now_ns >= w->deadline_ns) {
                         w->timed_out = true;
                         worker_kill(w);
@@ -397,6 +397,8 @@ bool af_workers_tick(struct af_core *core, uint64_t now_ns) {
 }
 
 void af_workers_close(struct af_core *core) {
-        af_list_each(w, &core->workers.queued, struct af_worker, link) af_worker_cancel(w);
-        af_list_each(r, &core->workers.running, struct af_worker, link) af_worker_cancel(r);
+        af_list_each (w, &core->workers.queued, struct af_worker, link)
+                af_worker_cancel(w);
+        af_list_each (r, &core->workers.running, struct af_worker, link)
+                af_worker_cancel(r);
 }

@@ -81,7 +81,10 @@ class Client:
         self.sock.connect(path)
         self.next, self.buf, self.fds, self.progress = 1, b'', [], []
         if hello:
-            self.sock.sendall(frame(HELLO, body=hello_body(caps=caps)))
+            try:
+                self.sock.sendall(frame(HELLO, body=hello_body(caps=caps)))
+            except BrokenPipeError:
+                pass  # refused already; why stands in what it wrote
             self.hello = self.read()
             if self.hello.kind != HELLO:
                 raise Closed(f'hello: {self.hello.code} {self.hello.text}')
