@@ -235,6 +235,8 @@ static struct value *cast_to(struct maker *m, struct value *v, enum af_dtype d) 
 static struct value *pick(struct maker *m) {
         struct value *best = NULL;
 
+        if (m->o.chains && m->n_values > 4 && !one_in(m, 5))
+                return &m->values[m->n_values - 1 - below(m, 3)];
         for (unsigned i = 0; i < 3; i++) {
                 struct value *v = &m->values[below(m, m->n_values)];
                 if (!best || (v->users == 0 && best->users > 0) || (v->users == best->users && v > best))
@@ -436,7 +438,7 @@ static void add_outputs(struct maker *m) {
                 struct value *v = &m->values[i];
                 struct af_fragment_output o = {.value = v->name};
                 bool node = !v->input && !v->scalar;
-                if (!node || !(v->users == 0 || one_in(m, 10)))
+                if (!node || !(v->users == 0 || one_in(m, m->o.outputs ? 2 : 10)))
                         continue;
                 /* In place only where the input is read by nobody or the graph is one chain: else order may be impossible. */
                 for (uint32_t k = 0; m->o.in_place && k < m->n_values && !o.alias_of; k++) {
@@ -473,6 +475,39 @@ static void fill_opts(struct maker *m, const struct af_random_opts *opts) {
         m->o.n_nodes = AF_MIN(m->o.n_nodes, MAX_VALUES / 4);
 }
 
+void af_random_profile(unsigned profile, struct af_random_opts *ret_opts) {
+        const uint32_t cls = 1u << AF_CLASS_REDUCE | 1u << AF_CLASS_VIEW | 1u << AF_CLASS_BROADCAST;
+        const uint32_t small = AF_DTYPE_BIT(AF_DTYPE_BOOL) | AF_DTYPE_BIT(AF_DTYPE_INT8) | AF_DTYPE_BIT(AF_DTYPE_UINT8) |
+                               AF_DTYPE_BIT(AF_DTYPE_INT16) | AF_DTYPE_BIT(AF_DTYPE_INT32) | AF_DTYPE_BIT(AF_DTYPE_FLOAT16);
+        static const struct af_random_opts defaults;
+        *ret_opts = defaults;
+        switch (profile) {
+        case 1:
+                *ret_opts = (struct af_random_opts){.n_nodes = 30, .chains = true};
+                break;
+        case 2:
+                *ret_opts = (struct af_random_opts){.n_nodes = 12, .outputs = true, .in_place = true};
+                break;
+        case 3:
+                *ret_opts = (struct af_random_opts){.n_nodes = 24, .n_inputs = 20};
+                break;
+        case 4:
+                *ret_opts = (struct af_random_opts){.n_nodes = 10, .classes = cls | 1u << AF_CLASS_ELEMENTWISE, .max_elements = 40000};
+                break;
+        case 5:
+                *ret_opts = (struct af_random_opts){.dtypes = small};
+                break;
+        case 6:
+                *ret_opts = (struct af_random_opts){.n_nodes = 6, .max_elements = 300000, .max_rank = 2};
+                break;
+        case 7:
+                *ret_opts = (struct af_random_opts){.n_nodes = 10, .max_rank = 7};
+                break;
+        default:
+                break;
+        }
+}
+
 int af_random_fragment(struct af_fragment *f, struct af_arena *arena, uint64_t seed, const struct af_random_opts *opts) {
         struct maker *m = calloc(1, sizeof(*m));
         int r = m ? af_fragment_init(f, arena) : -ENOMEM;
@@ -487,7 +522,7 @@ int af_random_fragment(struct af_fragment *f, struct af_arena *arena, uint64_t s
         f->name = af_arena_printf(arena, "random_%llu", (unsigned long long)seed);
         f->soc = m->o.soc ? af_arena_strdup(arena, m->o.soc) : NULL;
         random_shape(m);
-        for (uint32_t n = 1 + below(m, 4); n > 0 && !m->error; n--)
+        for (uint32_t n = m->o.n_inputs ? m->o.n_inputs : 1 + below(m, 4); n > 0 && !m->error; n--)
                 add_input(m);
         for (uint32_t made = 0, tries = 0; made < m->o.n_nodes && tries < TRIES * m->o.n_nodes && !m->error; tries++)
                 made += make_node(m) != NULL;

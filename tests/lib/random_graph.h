@@ -17,8 +17,16 @@ struct af_random_opts {
         bool no_scalars;       /* no constants and host inputs */
         bool no_empty;         /* no zero-size axes */
         bool in_place;         /* now and then an output takes an input's memory */
+        bool chains;           /* operands are the newest values: deep graphs */
+        bool outputs;          /* half of all values are outputs */
+        uint32_t n_inputs;     /* (1 to 4, by seed) */
         const char *soc;       /* target (NULL) */
 };
+
+/* Kinds of fragments for tests, by number: 0 the defaults; then deep, many outputs, wide (many inputs), reductions and views, narrow
+ * integers, long runs, high rank. */
+#define AF_RANDOM_PROFILES 8u
+void af_random_profile(unsigned profile, struct af_random_opts *ret_opts);
 
 /*
  * Builds a valid fragment in arena: ops of the table, dtypes, broadcasting, reductions, views, scalar constants (wide ones and special

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_ARGS 256u
 #define GUARD 512u /* bytes after each buffer that no kernel may touch */
 
 struct run {
@@ -15,6 +16,7 @@ struct run {
         const struct af_tensor *inputs;
         uint8_t **memory; /* per buffer */
         uint8_t *temp;
+        const struct run_launcher *launcher; /* or NULL */
         struct run_result *result;
 };
 
@@ -86,24 +88,33 @@ static struct af_tensor tensor_of(const struct run *run, uint32_t id) {
         return out;
 }
 
-static int run_kernel(struct run *run, const struct af_bundle_step *s) {
-        const struct af_bundle_kernel *k = af_bundle_at(run->b, AF_SECTION_KERNELS, s->kernel);
-        void *args[64];
-        uint64_t bytes[64];
-        struct af_twin_stats stats = {0};
+static int launch_binary(struct run *run, const struct af_bundle_kernel *k, const struct af_twin_launch *launch) {
         struct af_host_kernel *kernel;
         char *why = NULL;
+        if (af_host_kernel_load(af_bundle_blob(run->b, k->binary), k->binary.size, &kernel, &why)) {
+                fail(run->result, "%s does not load: %s", af_bundle_str(run->b, k->symbol), why ? why : "?");
+                free(why);
+                return -1;
+        }
+        int r = af_host_kernel_launch(kernel, launch);
+        af_host_kernel_free(kernel);
+        return r;
+}
+
+static int run_kernel(struct run *run, const struct af_bundle_step *s) {
+        const struct af_bundle_kernel *k = af_bundle_at(run->b, AF_SECTION_KERNELS, s->kernel);
+        const char *symbol = af_bundle_str(run->b, k->symbol);
+        void *args[MAX_ARGS];
+        uint64_t bytes[MAX_ARGS];
+        struct af_twin_stats stats = {0};
+        if (s->n_args > MAX_ARGS)
+                return fail(run->result, "%u arguments", s->n_args);
         for (uint32_t i = 0; i < s->n_args; i++) {
                 const struct af_bundle_arg *a = af_bundle_at(run->b, AF_SECTION_ARGS, s->first_arg + i);
                 args[i] = run->memory[a->buffer] + a->byte_offset;
                 bytes[i] = a->range_end;
                 if (a->access == (AF_ACCESS_READ | AF_ACCESS_WRITE) && k->workspace_bytes)
                         memset(args[i], k->workspace_zeroed ? 0 : 0xa5, k->workspace_bytes);
-        }
-        if (af_host_kernel_load(af_bundle_blob(run->b, k->binary), k->binary.size, &kernel, &why)) {
-                fail(run->result, "%s does not load: %s", af_bundle_str(run->b, k->symbol), why ? why : "?");
-                free(why);
-                return -1;
         }
         struct af_twin_launch launch = {.args = args,
                                         .arg_bytes = bytes,
@@ -114,10 +125,9 @@ static int run_kernel(struct run *run, const struct af_bundle_step *s) {
                                         .stats = &stats,
                                         .error = run->result->error,
                                         .error_size = sizeof(run->result->error)};
-        int r = af_host_kernel_launch(kernel, &launch);
+        int r = run->launcher ? run->launcher->launch(run->launcher->userdata, symbol, &launch) : launch_binary(run, k, &launch);
         if (r && !run->result->error[0])
-                fail(run->result, "launch of %s failed: %d", af_bundle_str(run->b, k->symbol), r);
-        af_host_kernel_free(kernel);
+                fail(run->result, "launch of %s failed: %d", symbol, r);
         run->result->n_kernel_steps++;
         run->result->n_nodes_fused += k->n_nodes;
         run->result->modelled_bytes += k->hbm_bytes;
@@ -173,7 +183,12 @@ static int check_guards(struct run *run) {
 
 int run_bundle(const struct af_graph *g, const struct af_bundle *b, const struct af_tensor *inputs, struct af_tensor *ret_outputs,
                struct run_result *result) {
-        struct run run = {.g = g, .b = b, .inputs = inputs, .result = result};
+        return run_bundle_with(g, b, NULL, inputs, ret_outputs, result);
+}
+
+int run_bundle_with(const struct af_graph *g, const struct af_bundle *b, const struct run_launcher *launcher, const struct af_tensor *inputs,
+                    struct af_tensor *ret_outputs, struct run_result *result) {
+        struct run run = {.g = g, .b = b, .launcher = launcher, .inputs = inputs, .result = result};
         *result = (struct run_result){0};
         int r = map_buffers(&run);
         for (uint32_t i = 0; !r && i < af_bundle_count(b, AF_SECTION_STEPS); i++) {

@@ -11,12 +11,20 @@ struct run_result {
         uint64_t moved_bytes, modelled_bytes; /* counted by the checked twin; by the schedule */
         char error[512];
 };
+/* How to launch a kernel of the bundle; without one its binary is loaded. */
+struct run_launcher {
+        int (*launch)(void *userdata, const char *symbol, const struct af_twin_launch *launch); /* 0, or nonzero with launch->error */
+        void *userdata;
+};
 /*
  * g: the canonical graph that the bundle was made from. inputs as in af_reference_run: data at element [0,…] with the graph's strides.
  * ret_outputs: one per output, dense copies, data malloc'd. 0, or -1 with result->error.
  */
 int run_bundle(const struct af_graph *g, const struct af_bundle *b, const struct af_tensor *inputs, struct af_tensor *ret_outputs,
                struct run_result *result);
+/* The same with a launcher (may be NULL); with one, b may be a skeleton. */
+int run_bundle_with(const struct af_graph *g, const struct af_bundle *b, const struct run_launcher *launcher, const struct af_tensor *inputs,
+                    struct af_tensor *ret_outputs, struct run_result *result);
 /* Memory for every input of g, filled; `blocks` are what to free. data points at element [0,…]; gaps hold NaN bits (0xff). */
 int make_inputs(const struct af_graph *g, uint64_t seed, bool specials, struct af_tensor *ret_inputs, void **ret_blocks);
 /* 0: all bits equal. Else describes the first difference in text. */

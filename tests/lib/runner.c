@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/runner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/graph/canon.h"
+#include "tests/lib/run_bundle.h"
+
+#define FLUSH_KERNELS 240u
+
+struct variant {
+        const char *name;
+        bool checked;
+        struct af_driver_opts opts;
+};
+static const struct variant variants[RUNNER_N_VARIANTS] = {
+        [RUNNER_DEFAULT] = {"default", true, {0}},
+        [RUNNER_UNFUSED] = {"unfused", true, {.no_fuse = true}},
+        [RUNNER_SMALL] = {"small", true, {.max_cores = 3, .max_tile_bytes = 24 * 1024}},
+        [RUNNER_FAST] = {"fast", false, {0}},
+};
+
+struct runner_item {
+        char *what;
+        uint32_t variant;
+        uint64_t seed;
+        struct af_buf canon, bytes; /* bytes: a plan, or with `single` a bundle */
+};
+
+void runner_report(struct runner *r, const char *what, const char *variant, const char *text) {
+        printf("not ok %s %s: %s\n", what, variant, text);
+        r->n_failed++;
+}
+
+static void report_diags(struct runner *r, const char *what, const char *variant, int code, const struct af_diags *diags,
+                         const struct af_buf *err) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
+        af_buf_printf(&text, "error %d\n", code);
+        af_diags_format(diags, &text);
+        if (err)
+                af_buf_put(&text, err->data, AF_MIN(err->size, (size_t)4000));
+        af_buf_put_u8(&text, 0);
+        runner_report(r, what, variant, (const char *)text.data);
+}
+
+static bool load_env(struct af_env *env, struct af_arena *arena, const char *flags, enum af_twin twin) {
+        struct af_toolchain_config host = {
+                .id = "host", .kind = AF_TOOLCHAIN_HOST, .extra_flags = flags, .pch_dir = getenv("AF_TEST_PCH_DIR")};
+        struct af_env_config config = {.toolchains = &host, .n_toolchains = 1};
+        struct af_diags diags = {0};
+        int r = af_env_load(env, arena, &config, NULL, NULL, twin, &diags);
+        if (r)
+                printf("not ok environment: error %d %s\n", r, diags.n_items ? diags.items[0].what : "");
+        af_diags_deinit(&diags);
+        return r == 0;
+}
+
+bool runner_init(struct runner *r, const char *names, const char *flags) {
+        *r = (struct runner){0};
+        af_arena_init(&r->arena, 0);
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        for (size_t i = 0; i < RUNNER_N_VARIANTS; i++)
+                r->wanted[i] = strstr(names, variants[i].name) != NULL;
+        if (!load_env(&r->checked, &r->arena, flags, AF_TWIN_CHECKED))
+                return false;
+        if (r->wanted[RUNNER_FAST] && !load_env(&r->fast, &r->arena, NULL, AF_TWIN_FAST))
+                return false;
+        batch_init(&r->batches[0], &r->checked.toolchain);
+        batch_init(&r->batches[1], &r->fast.toolchain);
+        return true;
+}
+
+void runner_deinit(struct runner *r) {
+        for (uint32_t i = 0; i < r->n_fallbacks; i++)
+                free(r->fallbacks[i].what);
+        free(r->fallbacks);
+        free(r->items);
+        batch_reset(&r->batches[0]);
+        batch_reset(&r->batches[1]);
+        af_arena_deinit(&r->arena);
+}
+
+static void count_fallback(struct runner *r, const char *what) {
+        for (uint32_t i = 0; i < r->n_fallbacks; i++)
+                if (strcmp(r->fallbacks[i].what, what) == 0) {
+                        r->fallbacks[i].count++;
+                        return;
+                }
+        struct runner_fallback *grown = realloc(r->fallbacks, (r->n_fallbacks + 1) * sizeof(*grown));
+        if (!grown)
+                return;
+        r->fallbacks = grown;
+        char *copy = strdup(what);
+        if (copy)
+                r->fallbacks[r->n_fallbacks++] = (struct runner_fallback){copy, 1};
+}
+
+/* Counts the framework steps of a bundle by op, dtypes and reason; one without a reason is a failure. */
+static void note_fallbacks(struct runner *r, const struct runner_item *item, const struct af_graph *g, const struct af_bundle *b) {
+        for (uint32_t i = 0; i < af_bundle_count(b, AF_SECTION_STEPS); i++) {
+                const struct af_bundle_step *s = af_bundle_at(b, AF_SECTION_STEPS, i);
+                char what[400];
+                size_t n = 0;
+                if (s->kind != AF_STEP_FRAMEWORK || s->node >= g->n_nodes)
+                        continue;
+                const struct af_node *node = &g->nodes[s->node];
+                const char *reason = af_bundle_str(b, s->reason);
+                n += (size_t)snprintf(what, sizeof(what), "%s", af_op_info(node->op)->name);
+                for (uint32_t k = 0; k < node->n_in; k++)
+                        n += (size_t)snprintf(what + n, sizeof(what) - n, " %s", af_dtype_name(g->values[node->in[k]].dtype));
+                snprintf(what + n, sizeof(what) - n, " -> %s: %s", af_dtype_name(g->values[node->out[0]].dtype), reason ? reason : "");
+                if (!reason || !reason[0])
+                        runner_report(r, item->what, variants[item->variant].name, "a fallback without a reason");
+                count_fallback(r, what);
+        }
+}
+
+static int launch_batch(void *userdata, const char *symbol, const struct af_twin_launch *launch) {
+        af_twin_launch_fn fn = batch_find(userdata, symbol);
+        if (launch->error_size)
+                launch->error[0] = 0;
+        if (!fn && launch->error_size)
+                snprintf(launch->error, launch->error_size, "%s did not compile", symbol);
+        return fn ? fn(launch) : -1;
+}
+
+static void free_tensors(struct af_tensor *t, uint32_t n) {
+        for (uint32_t i = 0; t && i < n; i++)
+                free(t[i].data);
+        free(t);
+}
+
+/* Runs a bundle on one set of inputs and compares. */
+static void run_once(struct runner *r, const struct runner_item *item, const struct af_graph *g, const struct af_bundle *b, bool specials) {
+        const struct variant *v = &variants[item->variant];
+        struct run_launcher launcher = {launch_batch, &r->batches[!v->checked]};
+        struct af_tensor *inputs = calloc(g->n_inputs + 1, sizeof(*inputs)), *got = calloc(g->n_outputs + 1, sizeof(*got)),
+                         *want = calloc(g->n_outputs + 1, sizeof(*want));
+        void **blocks = calloc(g->n_inputs + 1, sizeof(*blocks));
+        struct run_result result = {0};
+        char text[600] = "";
+        const char *why = NULL;
+        r->n_runs++;
+        if (!inputs || !got || !want || !blocks || make_inputs(g, item->seed, specials, inputs, blocks))
+                snprintf(text, sizeof(text), "no inputs");
+        else if (af_reference_run(g, inputs, want, NULL, &why))
+                snprintf(text, sizeof(text), "the reference refuses: %s", why ? why : "?");
+        else if (run_bundle_with(g, b, r->single ? NULL : &launcher, inputs, got, &result))
+                snprintf(text, sizeof(text), "%s", result.error);
+        else
+                compare_outputs(got, want, g->n_outputs, text, sizeof(text));
+        if (text[0])
+                runner_report(r, item->what, v->name, text);
+        r->n_kernels += result.n_kernel_steps;
+        r->n_framework += result.n_framework_steps;
+        r->n_nodes += result.n_nodes_fused;
+        if (v->checked && !text[0]) {
+                r->n_bytes_off += result.moved_bytes != result.modelled_bytes;
+                r->moved += result.moved_bytes;
+                r->modelled += result.modelled_bytes;
+                if (r->list_bytes && result.moved_bytes != result.modelled_bytes)
+                        printf("# %s %s: counted %llu, modelled %llu bytes\n", item->what, v->name, (unsigned long long)result.moved_bytes,
+                               (unsigned long long)result.modelled_bytes);
+        }
+        for (uint32_t i = 0; blocks && i < g->n_inputs; i++)
+                free(blocks[i]);
+        free(blocks);
+        free(inputs);
+        free_tensors(got, g->n_outputs);
+        free_tensors(want, g->n_outputs);
+}
+
+static void run_item(struct runner *r, struct runner_item *item) {
+        AF_CLEANUP(af_arena_deinit) struct af_arena arena;
+        struct af_plan_view plan = {0};
+        struct af_graph g;
+        struct af_diags diags = {0};
+        struct af_bundle bundle;
+        const char *why = "the plan does not open", *name = variants[item->variant].name;
+        af_arena_init(&arena, 0);
+        int e = af_canon_read(&g, &arena, item->canon.data, item->canon.size, &diags);
+        if (!e && r->single)
+                e = af_bundle_open(item->bytes.data, item->bytes.size, &bundle, &why);
+        else if (!e)
+                e = af_plan_read(item->bytes.data, item->bytes.size, &plan) ||
+                    af_bundle_open(plan.skeleton, plan.skeleton_size, &bundle, &why);
+        if (e)
+                runner_report(r, item->what, name, why);
+        else
+                note_fallbacks(r, item, &g, &bundle);
+        for (int specials = 0; !e && specials < 2; specials++)
+                run_once(r, item, &g, &bundle, specials);
+        af_plan_view_deinit(&plan);
+        af_diags_deinit(&diags);
+}
+
+void runner_flush(struct runner *r) {
+        for (int i = 0; i < 2; i++) {
+                AF_CLEANUP(af_buf_deinit) struct af_buf err = AF_BUF_INIT;
+                int e = batch_build(&r->batches[i], &err);
+                if (e)
+                        report_diags(r, "batch", i ? "fast" : "checked", e, &(struct af_diags){0}, &err);
+        }
+        for (uint32_t i = 0; i < r->n_items; i++) {
+                run_item(r, &r->items[i]);
+                free(r->items[i].what);
+                af_buf_deinit(&r->items[i].canon);
+                af_buf_deinit(&r->items[i].bytes);
+        }
+        r->n_items = 0;
+        batch_reset(&r->batches[0]);
+        batch_reset(&r->batches[1]);
+}
+
+static int queue_kernels(struct batch *b, const struct af_buf *bytes) {
+        struct af_plan_view plan = {0};
+        int e = af_plan_read(bytes->data, bytes->size, &plan);
+        for (uint32_t i = 0; !e && i < plan.n_kernels; i++)
+                e = batch_add(b, plan.kernels[i].symbol, plan.kernels[i].source, plan.kernels[i].source_size);
+        af_plan_view_deinit(&plan);
+        return e;
+}
+
+static void add_variant(struct runner *r, const char *what, uint32_t variant, const struct af_buf *canon, uint64_t seed) {
+        const struct variant *v = &variants[variant];
+        const struct af_env *env = v->checked ? &r->checked : &r->fast;
+        AF_CLEANUP(af_buf_deinit) struct af_buf err = AF_BUF_INIT;
+        struct runner_item item = {.what = strdup(what), .variant = variant, .seed = seed};
+        struct af_diags diags = {0};
+        int e = r->single ? af_driver_compile(env, canon->data, canon->size, &v->opts, &item.bytes, &err, &diags)
+                          : af_driver_plan(env, canon->data, canon->size, &v->opts, &item.bytes, &diags);
+        if (!e && !r->single)
+                e = queue_kernels(&r->batches[!v->checked], &item.bytes);
+        af_buf_put(&item.canon, canon->data, canon->size);
+        if (e || !item.what || af_buf_error(&item.canon)) {
+                report_diags(r, what, v->name, e, &diags, &err);
+                free(item.what);
+                af_buf_deinit(&item.canon);
+                af_buf_deinit(&item.bytes);
+        } else {
+                if (r->n_items == r->cap_items) {
+                        r->cap_items = r->cap_items ? r->cap_items * 2 : 64;
+                        r->items = realloc(r->items, r->cap_items * sizeof(*r->items));
+                        if (!r->items)
+                                abort();
+                }
+                r->items[r->n_items++] = item;
+        }
+        af_diags_deinit(&diags);
+}
+
+void runner_add(struct runner *r, const char *what, const struct af_fragment *f, uint64_t seed) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf canon = AF_BUF_INIT;
+        struct af_graph written;
+        struct af_diags diags = {0};
+        int e = af_graph_from_fragment(&written, f, &diags);
+        if (!e)
+                e = af_canon_write(&written, &canon, NULL);
+        if (e)
+                report_diags(r, what, "graph", e, &diags, NULL);
+        for (uint32_t i = 0; !e && i < RUNNER_N_VARIANTS; i++)
+                if (r->wanted[i])
+                        add_variant(r, what, i, &canon, seed);
+        af_diags_deinit(&diags);
+        if (r->single || r->batches[0].n_kernels + r->batches[1].n_kernels >= FLUSH_KERNELS || r->n_items >= 400)
+                runner_flush(r);
+}
+
+static int by_text(const void *a, const void *b) {
+        return strcmp(((const struct runner_fallback *)a)->what, ((const struct runner_fallback *)b)->what);
+}
+
+int runner_finish(struct runner *r, bool list_fallbacks) {
+        runner_flush(r);
+        if (list_fallbacks && r->n_fallbacks)
+                qsort(r->fallbacks, r->n_fallbacks, sizeof(*r->fallbacks), by_text);
+        for (uint32_t i = 0; list_fallbacks && i < r->n_fallbacks; i++)
+                printf("# fallback %s (%llu)\n", r->fallbacks[i].what, (unsigned long long)r->fallbacks[i].count);
+        printf("# %llu kernels launched with %llu nodes, %llu framework steps, %llu runs whose counted bytes differ from the model (%llu "
+               "counted, %llu modelled in all)\n",
+               (unsigned long long)r->n_kernels, (unsigned long long)r->n_nodes, (unsigned long long)r->n_framework,
+               (unsigned long long)r->n_bytes_off, (unsigned long long)r->moved, (unsigned long long)r->modelled);
+        if (!r->n_failed && r->n_runs)
+                printf("ok %llu runs equal the reference bit for bit\n", (unsigned long long)r->n_runs);
+        else
+                printf("# %llu of %llu runs failed\n", (unsigned long long)r->n_failed, (unsigned long long)r->n_runs);
+        return r->n_failed || !r->n_runs;
+}
