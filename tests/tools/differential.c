@@ -3,13 +3,14 @@
  * Differential test: fragments compiled in several ways and run on the twin must equal the reference interpreter bit for bit.
  *
  *   differential [--seeds A:B] [--variants default,unfused,small,fast] [--flags "-O0"] [--profile N] [--single] [--fallbacks] [--bytes]
- *                [FRAGMENT.json…]
+ *                [--print] [FRAGMENT.json…]
  *
  * Variants: default (as served), unfused (every node its own kernel), small (3 cores, 24 KiB of UB: other tiles), fast (the fast twin at
  * full optimisation). All but fast run on the checked twin, which also fails on hazards, bounds, poison and alignment. Each seed gives a
  * random fragment, once with ordinary and once with special values; --profile picks what kind (random_graph.h), else the seed does.
  * --single compiles each kernel into an object of its own, as they are served, else many share one. --fallbacks lists what was left to
- * the framework, --bytes the runs whose counted bytes differ from the model. Prints `not ok seed N …` per failure and one `ok …` line at
+ * the framework, --bytes the runs whose counted bytes differ from the model, --print the
+ * fragments instead of running them. Prints `not ok seed N …` per failure and one `ok …` line at
  * the end.
  */
 #include <stdio.h>
@@ -20,7 +21,15 @@
 #include "tests/lib/random_graph.h"
 #include "tests/lib/runner.h"
 
-static void run_seed(struct runner *r, uint64_t seed, int profile) {
+/* The fragment as text, for a file to shrink. */
+static void print_fragment(const struct af_fragment *f) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
+        af_fragment_print(f, 1, &text);
+        fwrite(text.data, 1, text.size, stdout);
+        putchar('\n');
+}
+
+static void run_seed(struct runner *r, uint64_t seed, int profile, bool print) {
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
         struct af_fragment f;
         struct af_random_opts opts;
@@ -30,6 +39,8 @@ static void run_seed(struct runner *r, uint64_t seed, int profile) {
         af_random_profile(profile < 0 ? (unsigned)(seed % AF_RANDOM_PROFILES) : (unsigned)profile, &opts);
         if (af_random_fragment(&f, &arena, seed, &opts))
                 runner_report(r, what, "generator", "no fragment");
+        else if (print)
+                print_fragment(&f);
         else
                 runner_add(r, what, &f, seed);
 }
@@ -59,7 +70,7 @@ int main(int argc, char **argv) {
         struct runner r;
         unsigned long long first = 0, last = 0;
         const char *names = "default,unfused,small,fast", *flags = "-O0";
-        bool single = false, fallbacks = false, bytes = false;
+        bool single = false, print = false, fallbacks = false, bytes = false;
         int files = argc, profile = -1;
         for (int i = 1; i < argc; i++) {
                 if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc && sscanf(argv[++i], "%llu:%llu", &first, &last) == 2)
@@ -71,7 +82,7 @@ int main(int argc, char **argv) {
                 if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc && sscanf(argv[++i], "%d", &profile) == 1)
                         continue;
                 if ((strcmp(argv[i], "--single") == 0 && (single = true)) || (strcmp(argv[i], "--fallbacks") == 0 && (fallbacks = true)) ||
-                    (strcmp(argv[i], "--bytes") == 0 && (bytes = true)))
+                    (strcmp(argv[i], "--print") == 0 && (print = true)) || (strcmp(argv[i], "--bytes") == 0 && (bytes = true)))
                         continue;
                 files = i;
                 break;
@@ -81,7 +92,7 @@ int main(int argc, char **argv) {
         r.single = single;
         r.list_bytes = bytes;
         for (unsigned long long seed = first; seed < last; seed++)
-                run_seed(&r, seed, profile);
+                run_seed(&r, seed, profile, print);
         for (int i = files; i < argc; i++)
                 run_file(&r, argv[i]);
         int e = runner_finish(&r, fallbacks);
