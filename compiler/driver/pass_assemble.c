@@ -70,6 +70,9 @@ static void add_kernel_step(struct af_job *job, uint32_t group) {
                              : a->kind == AF_KARG_OUTPUT ? AF_ACCESS_WRITE
                                                          : AF_ACCESS_READ | AF_ACCESS_WRITE;
                 arg.buffer = a->kind == AF_KARG_WORKSPACE ? out->workspace_buffer : job->places[a->value].buffer;
+                /* the kernel knows of an input's own offset; a view of it is a value that starts at its first element */
+                if (a->kind != AF_KARG_WORKSPACE && job->graph.values[a->value].kind != AF_VALUE_INPUT)
+                        arg.byte_offset = (uint64_t)job->places[a->value].offset * af_dtype_size(a->dtype);
                 af_bundle_add(&job->builder, AF_SECTION_ARGS, &arg);
         }
         af_bundle_add(&job->builder, AF_SECTION_STEPS, &s);

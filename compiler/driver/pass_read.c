@@ -28,17 +28,66 @@ static bool same_strides(const struct af_graph *g, const uint32_t *a, const uint
         return memcmp(a, b, rank * sizeof(*a)) == 0; /* expressions are hash-consed */
 }
 
-/* Whether output o can be the value's own memory; if so its strides become the value's. */
-static bool output_fits(struct af_graph *g, const struct af_graph_output *o) {
-        struct af_value *v = &g->values[o->value];
+static bool is_view(const struct af_graph *g, const struct af_value *v) {
+        return v->kind == AF_VALUE_NODE && af_op_info(g->nodes[v->index].op)->cls == AF_CLASS_VIEW;
+}
+
+/* A node's value takes the strides that the first output showing it states; what a view states is the output's wish. */
+static void settle_output_strides(struct af_graph *g) {
+        for (uint32_t i = 0; i < g->n_outputs; i++) {
+                struct af_graph_output *o = &g->outputs[i];
+                struct af_value *v = &g->values[o->value];
+                if (is_view(g, v))
+                        o->strides = o->strides ? o->strides : v->strides;
+                else if (o->strides && !v->strides && v->kind == AF_VALUE_NODE && g->nodes[v->index].op != AF_OP_OPAQUE)
+                        v->strides = o->strides;
+        }
+}
+
+static bool has_axis(const struct af_attr *axes, uint32_t axis) {
+        for (uint32_t i = 0; axes && i < axes->n; i++)
+                if (axes->ints[i] == axis)
+                        return true;
+        return false;
+}
+
+/* Views have the strides of the memory that they show: squeezed and unsqueezed, the axes left keep theirs; reshaped, it is dense. */
+static int pass_strides_on(struct af_graph *g) {
+        for (uint32_t i = 0; i < g->n_nodes; i++) {
+                const struct af_node *n = &g->nodes[i];
+                if (af_op_info(n->op)->cls != AF_CLASS_VIEW)
+                        continue;
+                const struct af_value *src = &g->values[n->in[0]];
+                struct af_value *dst = &g->values[n->out[0]];
+                dst->strides = NULL;
+                if (n->op == AF_OP_RESHAPE || !src->strides)
+                        continue;
+                const struct af_attr *axes = af_node_attr(n, AF_ATTR_AXES);
+                uint32_t *strides = af_arena_calloc(g->arena, AF_LIMIT_RANK, sizeof(*strides)), s = 0;
+                if (!strides)
+                        return -ENOMEM;
+                for (uint32_t k = 0; k < dst->rank; k++) {
+                        while (n->op == AF_OP_SQUEEZE && s < src->rank && has_axis(axes, s))
+                                s++;
+                        bool fresh = n->op == AF_OP_UNSQUEEZE && has_axis(axes, k);
+                        int r = fresh || s >= src->rank ? af_expr_const(&g->exprs, 1, &strides[k]) : 0;
+                        if (r)
+                                return r;
+                        if (!fresh && s < src->rank)
+                                strides[k] = src->strides[s++];
+                }
+                dst->strides = strides;
+        }
+        return 0;
+}
+
+/* Whether output o can be the value's own memory. */
+static bool output_fits(const struct af_graph *g, const struct af_graph_output *o) {
+        const struct af_value *v = &g->values[o->value];
         if (!o->strides)
                 return true;
-        if (v->strides)
-                return same_strides(g, v->strides, o->strides, v->rank);
-        if (v->kind == AF_VALUE_NODE && af_op_info(g->nodes[v->index].op)->cls != AF_CLASS_VIEW && g->nodes[v->index].op != AF_OP_OPAQUE) {
-                v->strides = o->strides;
+        if (v->strides && same_strides(g, v->strides, o->strides, v->rank))
                 return true;
-        }
         int64_t want[AF_LIMIT_RANK], have[AF_LIMIT_RANK];
         if (!af_value_static_strides(g, o->value, have))
                 return false;
@@ -153,6 +202,10 @@ int af_pass_outputs(struct af_job *job) {
                 memcpy(nodes, g->nodes, g->n_nodes * sizeof(*nodes));
         g->values = values;
         g->nodes = nodes;
+        settle_output_strides(g);
+        int e = pass_strides_on(g);
+        if (e)
+                return e;
         for (uint32_t i = 0; i < g->n_outputs; i++) {
                 struct af_graph_output *o = &g->outputs[i];
                 if (output_fits(g, o))

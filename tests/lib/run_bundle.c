@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAX_ARGS 256u
-#define GUARD 512u /* bytes after each buffer that no kernel may touch */
+#define GUARD    512u /* bytes after each buffer that no kernel may touch */
 
 struct run {
         const struct af_graph *g;
@@ -186,8 +186,8 @@ int run_bundle(const struct af_graph *g, const struct af_bundle *b, const struct
         return run_bundle_with(g, b, NULL, inputs, ret_outputs, result);
 }
 
-int run_bundle_with(const struct af_graph *g, const struct af_bundle *b, const struct run_launcher *launcher, const struct af_tensor *inputs,
-                    struct af_tensor *ret_outputs, struct run_result *result) {
+int run_bundle_with(const struct af_graph *g, const struct af_bundle *b, const struct run_launcher *launcher,
+                    const struct af_tensor *inputs, struct af_tensor *ret_outputs, struct run_result *result) {
         struct run run = {.g = g, .b = b, .launcher = launcher, .inputs = inputs, .result = result};
         *result = (struct run_result){0};
         int r = map_buffers(&run);

@@ -26,6 +26,13 @@ static void strided_case(struct matrix *x, const struct layout *l, enum af_dtype
                 n *= l->shape.dims[k];
         maker_output(m, maker_unary(m, AF_OP_ABS, maker_shaped(m, AF_OP_RESHAPE, a, SHAPE(n))));
         maker_output(m, maker_cast(m, a, AF_DTYPE_BOOL));
+        int64_t place = rank / 2;
+        struct af_attr at = {.key = AF_ATTR_AXES, .ints = &place, .n = 1};
+        uint32_t u = maker_node(m, AF_OP_UNSQUEEZE, &a, 1, &at, 1, 0), q = maker_unary(m, AF_OP_SQUEEZE, u);
+        maker_output(m, u);
+        maker_output(m, maker_unary(m, AF_OP_NEG, u));
+        maker_output(m, maker_binary(m, AF_OP_MINIMUM, q, q));
+        maker_output(m, maker_shaped(m, AF_OP_RESHAPE, q, SHAPE(1, n)));
         matrix_end(x);
 }
 
