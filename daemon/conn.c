@@ -203,7 +203,8 @@ static enum step read_skipped(struct af_conn *conn, size_t *budget) {
 static enum step read_body(struct af_conn *conn, size_t *budget) {
         struct af_core *core = conn->core;
         size_t n = AF_MIN((size_t)READ_CHUNK, conn->header.body_bytes - conn->body.size), before = conn->body.capacity;
-        bool room = conn->header.body_bytes <= SMALL_BODY || core->rx_bytes + n <= core->config->receive_mib << 20;
+        size_t more = conn->body.size + n > before ? conn->body.size + n - before : 0; /* what is there is counted already */
+        bool room = !more || conn->header.body_bytes <= SMALL_BODY || core->rx_bytes + more <= core->config->receive_mib << 20;
         uint8_t *p = room ? af_buf_reserve(&conn->body, n) : NULL;
         enum step step;
         ssize_t got;

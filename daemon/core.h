@@ -145,6 +145,7 @@ struct af_flight {
         bool is_text;
         enum af_flight_state state;
         struct af_blob *input; /* canonical bytes or text */
+        size_t n_held;         /* its share of the core's held_bytes */
         struct af_list waiters;
         uint32_t n_waiters, n_tries;
         uint64_t begin_ns, begin_wall_s;
@@ -212,7 +213,7 @@ struct af_core {
         uint64_t start_ns;
         struct af_list conns, environments, flights;
         uint32_t n_conns, n_requests;
-        size_t rx_bytes;
+        size_t rx_bytes, held_bytes; /* bodies being received; inputs of flights and of queued jobs */
         struct af_digest_table flight_table, kernel_table, bundle_table;
         struct af_list bundle_lru;
         size_t bundle_bytes;
@@ -323,6 +324,8 @@ void af_flight_left(struct af_flight *f);
 void af_flight_answer(struct af_flight *f, struct af_ready_bundle *bundle, bool from_store);
 void af_flight_fail(struct af_flight *f, const struct af_failure *failure);
 void af_flight_free(struct af_flight *f);
+/* Its canonical bytes or text are not needed any more. */
+void af_flight_drop_input(struct af_flight *f);
 /* Looks at what it waits for and goes on where it can. */
 void af_flight_advance(struct af_flight *f);
 /* All flights that wait for this environment or kernel. */

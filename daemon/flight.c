@@ -24,6 +24,8 @@ struct af_flight *af_flight_new(struct af_core *core, const struct af_digest *ke
         f->core = core;
         f->is_text = is_text;
         f->input = af_blob_ref(input);
+        f->n_held = input->size;
+        core->held_bytes += f->n_held;
         f->begin_ns = af_clock_now_ns();
         f->state = AF_FLIGHT_PLAN;
         af_list_init(&f->waiters);
@@ -77,12 +79,18 @@ void af_flight_drop_plan(struct af_flight *f) {
         f->has_reported = false;
 }
 
+void af_flight_drop_input(struct af_flight *f) {
+        af_blob_clear(&f->input);
+        f->core->held_bytes -= f->n_held;
+        f->n_held = 0;
+}
+
 void af_flight_free(struct af_flight *f) {
         af_worker_cancel(f->worker);
         af_flight_drop_plan(f);
         af_digest_table_del(&f->core->flight_table, &f->link);
         af_list_del(&f->all);
-        af_blob_unref(f->input);
+        af_flight_drop_input(f);
         af_blob_unref(f->slot_map);
         af_target_deinit(&f->target);
         af_ready_bundle_unref(f->bundle);

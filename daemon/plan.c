@@ -27,7 +27,7 @@ static void remember_text(struct af_flight *f) {
         int r;
 
         f->state = AF_FLIGHT_KNOWN;
-        af_blob_clear(&f->input);
+        af_flight_drop_input(f);
         af_buf_put(&buf, f->fragment.bytes, sizeof(f->fragment.bytes));
         af_buf_put(&buf, f->slot_map->data, f->slot_map->size);
         r = af_buf_error(&buf);
@@ -270,14 +270,17 @@ static int open_plan(struct af_flight *f) {
 }
 
 int af_flight_gather(struct af_flight *f, bool *ret_replan) {
+        const char *why = NULL;
         struct af_bundle view;
         int r = open_plan(f);
 
         *ret_replan = false;
         if (r)
                 return r;
-        if (af_bundle_open(f->skeleton->data, f->skeleton->size, &view, NULL) || !(view.header->flags & AF_BUNDLE_SKELETON))
+        if (af_bundle_open(f->skeleton->data, f->skeleton->size, &view, &why) || !(view.header->flags & AF_BUNDLE_SKELETON)) {
+                af_log(AF_LOG_ERROR, "the bundle's skeleton in a plan is not sound: %s", why ? why : "it is no skeleton");
                 return -EBADMSG;
+        }
         f->kernels = calloc(af_bundle_count(&view, AF_SECTION_KERNELS) + 1, sizeof(*f->kernels));
         if (!f->kernels)
                 return -ENOMEM;

@@ -128,12 +128,14 @@ static void not_found(struct af_request *req) {
 
 static void enter_new_flight(struct af_request *req, const struct af_digest *key, bool is_text, struct af_blob *bytes,
                              struct af_target *target) {
-        struct af_flight *f = af_flight_new(req->conn->core, key, is_text, bytes);
+        struct af_core *core = req->conn->core;
+        bool full = core->held_bytes > 0 && core->held_bytes + bytes->size > core->config->receive_mib << 20;
+        struct af_flight *f = full ? NULL : af_flight_new(core, key, is_text, bytes);
 
         if (!f) {
                 if (target)
                         af_target_deinit(target);
-                fail_new(req, AF_ERROR_BUSY, true, "out of memory");
+                fail_new(req, AF_ERROR_BUSY, true, full ? "too many large requests at once" : "out of memory");
                 return;
         }
         af_flight_join(f, req);

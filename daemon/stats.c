@@ -111,8 +111,8 @@ void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
                       core->n_requests, core->flight_table.n, core->kernel_table.n);
         af_buf_printf(buf, ",\"jobs\":{\"running\":%u,\"queued\":%u,\"slots\":%llu}", w->n_running, w->n_queued,
                       (unsigned long long)core->config->jobs);
-        af_buf_printf(buf, ",\"memory\":{\"bundles\":%u,\"bundle_bytes\":%zu,\"receive_bytes\":%zu},", core->bundle_table.n,
-                      core->bundle_bytes, core->rx_bytes);
+        af_buf_printf(buf, ",\"memory\":{\"bundles\":%u,\"bundle_bytes\":%zu,\"receive_bytes\":%zu,\"held_bytes\":%zu},",
+                      core->bundle_table.n, core->bundle_bytes, core->rx_bytes, core->held_bytes);
         put_store(core, buf);
         af_buf_put_u8(buf, ',');
         put_environments(core, buf);

@@ -20,7 +20,7 @@ struct af_worker {
         struct af_list link;
         struct af_core *core;
         enum af_job_kind kind;
-        struct af_blob *input;
+        struct af_blob *input; /* until it is started; counted in the core's held_bytes */
         uint8_t priority;
         bool alone, started, canceled, exited, eof, broken, finalized, timed_out, got_message;
         void *owner;
@@ -45,8 +45,14 @@ void af_workers_init(struct af_workers *w) {
         af_list_init(&w->running);
 }
 
+static void drop_input(struct af_worker *w) {
+        if (w->input)
+                w->core->held_bytes -= w->input->size;
+        af_blob_clear(&w->input);
+}
+
 static void worker_free(struct af_worker *w) {
-        af_blob_unref(w->input);
+        drop_input(w);
         af_buf_deinit(&w->rx);
         if (w->lifeline >= 0)
                 close(w->lifeline);
@@ -282,7 +288,7 @@ static void start(struct af_worker *w) {
         }
         w->pid = w->process.pid;
         af_orphan_record(w->core->state_dir, w->pid);
-        af_blob_clear(&w->input);
+        drop_input(w);
         af_list_append(&all->running, &w->link);
         all->n_running++;
         all->alone = w->alone;
@@ -332,6 +338,7 @@ struct af_worker *af_worker_start(struct af_core *core, enum af_job_kind kind, s
                                 .on_end = on_end,
                                 .lifeline = -1,
                                 .queued_ns = af_clock_now_ns()};
+        core->held_bytes += input->size;
         af_list_append(&core->workers.queued, &w->link);
         core->workers.n_queued++;
         af_core_kick(core);

@@ -16,10 +16,11 @@
 #include "base/digest.h"
 #include "numeric/dtype.h"
 
-#define AF_BUNDLE_MAGIC    0x31424641u /* "AFB1" */
-#define AF_BUNDLE_VERSION  1
-#define AF_BUNDLE_SKELETON 1u
-#define AF_BUNDLE_MAX_RANK 16
+#define AF_BUNDLE_MAGIC     0x31424641u /* "AFB1" */
+#define AF_BUNDLE_VERSION   1
+#define AF_BUNDLE_SKELETON  1u
+#define AF_BUNDLE_MAX_RANK  16
+#define AF_BUNDLE_MAX_BYTES (UINT64_C(1) << 48) /* of one buffer, and of all temporaries together */
 
 struct af_blob_ref {
         uint32_t offset, size; /* into section BLOB; strings are followed by a zero byte that size does not count */

@@ -7,10 +7,9 @@
 #include "proto/bundle_layout.h"
 #include "proto/expr.h"
 
-#define MAX_BUFFER_BYTES (UINT64_C(1) << 48)
-#define MAX_ALIGN        4096u
-#define MAX_BLOCK_DIM    65535u
-#define ARENA_ALIGN      512u
+#define MAX_ALIGN     4096u
+#define MAX_BLOCK_DIM 65535u
+#define ARENA_ALIGN   512u
 
 /* Each check returns NULL, or what is wrong in a few static words. */
 #define REQUIRE(condition, text)                                                                                                           \
@@ -91,7 +90,7 @@ static const char *check_exprs(const struct af_bundle *b) {
 
 static const char *check_buffer(const struct af_bundle *b, const struct af_bundle_buffer *buffer) {
         REQUIRE(buffer->kind <= AF_BUFFER_CONST && buffer->zero == 0, "buffer: kind");
-        REQUIRE(buffer->bytes <= MAX_BUFFER_BYTES, "buffer: size");
+        REQUIRE(buffer->bytes <= AF_BUNDLE_MAX_BYTES, "buffer: size");
         REQUIRE(buffer->bytes_expr == AF_NONE || buffer->bytes_expr < count(b, AF_SECTION_EXPRS), "buffer: size expression out of range");
         switch ((enum af_buffer_kind)buffer->kind) {
         case AF_BUFFER_INPUT:
@@ -102,7 +101,7 @@ static const char *check_buffer(const struct af_bundle *b, const struct af_bundl
                 break;
         case AF_BUFFER_TEMP:
                 REQUIRE(buffer->offset % ARENA_ALIGN == 0 && buffer->bytes % ARENA_ALIGN == 0, "buffer: not a multiple of 512");
-                REQUIRE(buffer->offset <= MAX_BUFFER_BYTES, "buffer: offset");
+                REQUIRE(buffer->offset <= AF_BUNDLE_MAX_BYTES, "buffer: offset");
                 break;
         case AF_BUFFER_CONST:
                 REQUIRE(buffer->bytes_expr == AF_NONE && buffer->data.size == buffer->bytes,
@@ -206,7 +205,7 @@ static const char *check_kernels(const struct af_bundle *b) {
                 REQUIRE(blob_ok(b, k->binary, 64), "kernel: binary out of range or not aligned");
                 REQUIRE(skeleton == (k->binary.size == 0), "kernel: binary in a skeleton, or none in a bundle");
                 REQUIRE(k->block_dim >= 1 && k->block_dim <= MAX_BLOCK_DIM, "kernel: block_dim");
-                REQUIRE(k->workspace_bytes <= MAX_BUFFER_BYTES, "kernel: workspace");
+                REQUIRE(k->workspace_bytes <= AF_BUNDLE_MAX_BYTES, "kernel: workspace");
                 REQUIRE(k->workspace_zeroed <= 1 && k->needs_sync_all <= 1 && k->zero == 0, "kernel: flags");
         }
         return NULL;

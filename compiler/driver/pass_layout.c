@@ -246,6 +246,10 @@ static int pack_temps(struct af_job *job, const struct lives *lives) {
                         b->bytes = AF_ALIGN_UP(b->bytes, TEMP_ALIGN);
                         if (b->bytes)
                                 b->offset = take_gap(gaps, &n_gaps, b->bytes, &end);
+                        if (end > AF_BUNDLE_MAX_BYTES) {
+                                af_diag_error(job->diags, "fragment", "its temporaries need more than the limit of 2^48 bytes");
+                                return AF_DRIVER_E_INVALID;
+                        }
                 }
                 for (; e < lives->n && lives->items[ending[e]].last == u; e++) {
                         const struct af_bundle_buffer *b = &job->buffers[lives->items[ending[e]].buffer];

@@ -38,7 +38,7 @@ static void check_dims(struct checker *c, const struct af_where *where, const ch
                         if (d < 0)
                                 af_where_error(c->diags, where, field, NULL, "negative size %lld", (long long)d);
                         else if (d > 0 && (__builtin_mul_overflow(bytes, d, &bytes) || bytes > AF_LAYOUT_MAX_BYTES)) {
-                                af_where_error(c->diags, where, field, NULL, "larger than the limit of 2^60 bytes");
+                                af_where_error(c->diags, where, field, NULL, "larger than the limit of 2^47 bytes");
                                 return;
                         }
                 } else {

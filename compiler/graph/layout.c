@@ -71,7 +71,7 @@ const char *af_layout_check(const struct af_expr_pool *exprs, const uint32_t *di
         if (low < 0)
                 return "elements lie before the pointer";
         if (high >= AF_LAYOUT_MAX_BYTES / elem_bytes)
-                return "the elements reach beyond the limit of 2^60 bytes";
+                return "the elements reach beyond the limit of 2^47 bytes";
         return NULL;
 }
 

@@ -4,7 +4,7 @@
 
 #include "compiler/graph/internal.h"
 
-#define AF_LAYOUT_MAX_BYTES ((int64_t)1 << 60)
+#define AF_LAYOUT_MAX_BYTES ((int64_t)1 << 47) /* of one value; a bundle holds up to AF_BUNDLE_MAX_BYTES in all */
 
 /* Whether strides say row-major contiguous, as expressions (unit axes count too). 0 or -ENOMEM. */
 int af_layout_is_contiguous(struct af_expr_pool *exprs, const uint32_t *dims, const uint32_t *strides, uint32_t rank,

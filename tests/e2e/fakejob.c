@@ -148,7 +148,10 @@ static void run_plan(const struct af_job_request *r) {
         how = word(script, "plan", "ok");
         if (strcmp(how, "invalid") == 0)
                 send_error(4, 0, "error: nodes[0]: invalid");
-        af_key_fragment(script, strlen(script), &k.fragment);
+        if (r->is_text)
+                af_key_fragment(script, strlen(script), &k.fragment);
+        else /* of any size; the words stand at its beginning */
+                af_key_fragment(r->bytes, r->n_bytes, &k.fragment);
         environment(r, &k.environment, path);
         k.soc = word(script, "soc", NULL);
         k.canon = (const uint8_t *)script;
