@@ -23,12 +23,13 @@ struct af_use {
         uint32_t vary;                       /* INPUT: those that the access steps over */
         int64_t strides[AF_KERNEL_MAX_AXES]; /* INPUT: of the load; stored output: of the store */
         int64_t offset;                      /* elements */
-        const struct af_pack
-                *pack; /* INPUT: not NULL: it is first copied to the workspace; vary and strides are those of the copy, offset 0 */
+        const struct af_pack *pack; /* not NULL: an input is first copied to the workspace, a stored output is last copied out of it; vary
+                                       and strides are those of the copy, offset 0 */
 };
-struct af_pack { /* a copy that makes an input dense, over axes of its own */
+struct af_pack { /* a copy that makes an input dense, or spreads a dense output out, over axes of its own */
         uint32_t n_axes;
-        int64_t extent[AF_KERNEL_MAX_AXES], load[AF_KERNEL_MAX_AXES], store[AF_KERNEL_MAX_AXES]; /* strides */
+        /* Strides: load of the value in its own memory, store of the copy in the workspace. */
+        int64_t extent[AF_KERNEL_MAX_AXES], load[AF_KERNEL_MAX_AXES], store[AF_KERNEL_MAX_AXES];
         int64_t offset, elements;
 };
 struct af_space {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Orders the axes of a group, merges what no access can tell apart, and marks the inputs that must be made dense first: a tile's rows must
- * lie contiguous in memory.
+ * Orders the axes of a group, merges what no access can tell apart, and marks the inputs that must be made dense first and the outputs that
+ * must be spread out last: a tile's rows must lie contiguous in memory.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct order { /* axes before merging, outermost first */
         uint64_t reduced;
         struct line { /* one access */
                 uint64_t axes, vary;
-                int64_t load[AF_ATOMS_MAX];    /* as it stands in memory */
+                int64_t load[AF_ATOMS_MAX];    /* as it stands in memory; of an output: where packed */
                 int64_t strides[AF_ATOMS_MAX]; /* as the kernel reads it: of the packed copy where packed */
                 uint64_t reduced;
                 bool packed, access, reduces;
@@ -235,7 +235,7 @@ static bool runs_whole(const struct order *o) {
         return true;
 }
 
-/* Marks inputs to be packed until every access has contiguous rows. */
+/* Marks inputs to be packed, and outputs to be unpacked, until every access has contiguous rows. */
 static int settle(struct build *b, struct order *o) {
         if (b->pack_all)
                 for (uint32_t i = 0; i < b->space->first_store; i++)
@@ -253,8 +253,10 @@ static int settle(struct build *b, struct order *o) {
                         struct line *l = &o->lines[i];
                         if (!l->access || contiguous(l, row, inner))
                                 continue;
-                        if (i >= b->space->first_store || l->packed)
+                        if (l->packed)
                                 return unfit(b, "rows that are not contiguous in memory (needs a transpose)");
+                        if (i >= b->space->first_store)
+                                memcpy(l->load, l->strides, sizeof(l->load));
                         l->packed = again = true;
                         dense(o, l->vary, l->strides);
                 }
@@ -262,7 +264,8 @@ static int settle(struct build *b, struct order *o) {
         return runs_whole(o) ? 0 : unfit(b, "reduced axes that do not merge");
 }
 
-/* The copy that makes a use dense: over all its axes before merging, merged for these two accesses alone. */
+/* The copy that makes an input dense, or spreads a dense output out: over all its axes before merging, merged for these two accesses alone.
+ */
 static int make_pack(struct build *b, const struct order *o, const struct line *l, struct af_use *use) {
         struct af_pack *k = af_arena_alloc(b->arena, sizeof(*k));
         if (!k)

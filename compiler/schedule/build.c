@@ -181,7 +181,7 @@ static int check_in_place(struct sched *s) {
                 const struct af_graph_output *out = &s->g->outputs[o];
                 for (uint32_t i = 0; i < s->n_stores && out->alias_of != AF_NONE; i++) {
                         const struct af_use *store = &s->sp.uses[s->sp.first_store + i];
-                        if (store->value != out->value || store->base == AF_NONE)
+                        if (store->value != out->value || store->base == AF_NONE || store->pack) /* spread out when all has been read */
                                 continue;
                         for (uint32_t u = 0; u < s->sp.first_store; u++) {
                                 const struct af_value *v = &s->g->values[s->sp.uses[u].base];

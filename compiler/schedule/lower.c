@@ -51,6 +51,10 @@ static int begin_stage(struct lower *l, uint32_t stage, uint32_t row, uint32_t i
         return 0;
 }
 
+static uint32_t output_arg(const struct sched *s, uint32_t store) {
+        return s->n_args - s->n_stores - (s->workspace_arg != AF_NONE) + store;
+}
+
 /* Writes the stored outputs of one side of the reduction. */
 static int lower_stores(struct lower *l, bool late) {
         struct sched *s = l->s;
@@ -74,7 +78,7 @@ static int lower_stores(struct lower *l, bool late) {
                                 return r;
                         if (u->source == AF_NONE)
                                 v = l->node_value[p];
-                        uint32_t arg = s->n_args - s->n_stores - (s->workspace_arg != AF_NONE) + i, axes = 0;
+                        uint32_t arg = u->pack ? s->n_args + s->pack_region[s->sp.first_store + i] : output_arg(s, i), axes = 0;
                         lower_access(l, u, arg, &access);
                         for (uint32_t a = 0; a < l->p->n_axes; a++)
                                 axes |= l->p->axes[a].space_axis != AF_NONE && u->axes >> l->p->axes[a].space_axis & 1 ? 1u << a : 0;
@@ -89,21 +93,27 @@ static int lower_stores(struct lower *l, bool late) {
         return 0;
 }
 
+/* PACK: from the input to its region; UNPACK: from the region to the output. */
 static int lower_pack(struct lower *l) {
-        const struct af_pack *k = l->p->pack->pack;
-        struct af_access from = {.offset = k->offset}, to = {.arg = l->s->n_args + l->p->regions};
-        uint32_t v, all = (1u << l->p->n_axes) - 1;
+        struct sched *s = l->s;
+        bool unpack = l->p->kind == PASS_UNPACK;
+        const struct af_use *u = l->p->pack;
+        const struct af_pack *k = u->pack;
+        uint32_t value = unpack ? u->value : u->base, v, all = (1u << l->p->n_axes) - 1;
+        struct af_access memory = {.offset = k->offset}, region = {.arg = s->n_args + l->p->regions};
         for (uint32_t a = 0; a < k->n_axes; a++) {
-                from.strides[a] = k->load[a];
-                to.strides[a] = k->store[a];
+                memory.strides[a] = k->load[a];
+                region.strides[a] = k->store[a];
         }
-        for (uint32_t i = 0; i < l->s->n_args; i++)
-                if (l->s->args[i].kind == AF_KARG_INPUT && l->s->args[i].value == l->p->pack->base)
-                        from.arg = i;
         if (l->p->n_axes > k->n_axes) /* the unit axis: a row of one element */
-                from.strides[k->n_axes] = to.strides[k->n_axes] = 1;
-        int r = lower_load(l, l->s->g->values[l->p->pack->base].dtype, &from, l->p->pack->base, &v);
-        return r ? r : lower_store(l, v, &to, all);
+                memory.strides[k->n_axes] = region.strides[k->n_axes] = 1;
+        if (unpack)
+                memory.arg = output_arg(s, (uint32_t)(u - s->sp.uses) - s->sp.first_store);
+        for (uint32_t i = 0; !unpack && i < s->n_args; i++)
+                if (s->args[i].kind == AF_KARG_INPUT && s->args[i].value == value)
+                        memory.arg = i;
+        int r = lower_load(l, s->g->values[value].dtype, unpack ? &region : &memory, unpack ? AF_NONE : value, &v);
+        return r ? r : lower_store(l, v, unpack ? &memory : &region, all);
 }
 
 static const uint32_t no_src[3] = {AF_NONE, AF_NONE, AF_NONE};
@@ -334,8 +344,9 @@ int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct 
                 return r;
         switch (p->kind) {
         case PASS_PACK:
+        case PASS_UNPACK:
                 r = lower_pack(&l);
-                ret_phase->what = "make an input dense";
+                ret_phase->what = p->kind == PASS_PACK ? "make an input dense" : "spread an output out";
                 break;
         case PASS_ELEMENTWISE:
                 r = lower_stores(&l, false);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Group -> passes: copies that make inputs dense, then the group; a reduction goes innermost run first, cut into chunks where that pays. */
+/* Group -> passes: copies that make inputs dense, the group, copies that spread outputs out; a reduction goes innermost run first, cut into
+ * chunks where that pays. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ struct plan {
 
 static int next_pass(struct plan *p, struct pass **ret) {
         if (p->n >= MAX_PASSES)
-                return sched_unfit(p->s, "too many inputs that must be made dense");
+                return sched_unfit(p->s, "too many inputs and outputs that are not dense");
         *ret = &p->passes[p->n++];
         **ret = (struct pass){.row = AF_NONE, .inner = AF_NONE, .over = AF_NONE, .chunk_axis = AF_NONE};
         return 0;
@@ -27,21 +28,15 @@ static bool same_pack(const struct af_use *a, const struct af_use *b) {
         return a->base == b->base && memcmp(a->pack, b->pack, sizeof(*a->pack)) == 0;
 }
 
-static int plan_pack(struct plan *p, uint32_t use) {
+/* A pass that copies between a value's own memory and its region. */
+static int plan_copy(struct plan *p, uint32_t use, enum pass_kind kind) {
         struct sched *s = p->s;
         const struct af_pack *k = s->sp.uses[use].pack;
         struct pass *q;
-        for (uint32_t i = 0; i < use; i++)
-                if (s->sp.uses[i].pack && same_pack(&s->sp.uses[i], &s->sp.uses[use])) {
-                        s->pack_region[use] = s->pack_region[i];
-                        return 0;
-                }
         int r = next_pass(p, &q);
-        if (!r)
-                r = sched_add_region(s, s->g->values[s->sp.uses[use].base].dtype, k->elements, &s->pack_region[use]);
         if (r)
                 return r;
-        q->kind = PASS_PACK;
+        q->kind = kind;
         q->pack = &s->sp.uses[use];
         q->regions = s->pack_region[use];
         for (uint32_t a = 0; a < k->n_axes; a++)
@@ -53,6 +48,17 @@ static int plan_pack(struct plan *p, uint32_t use) {
         q->inner = q->n_axes ? q->n_axes - 1 : AF_NONE;
         q->row = q->n_axes > 1 ? q->n_axes - 2 : AF_NONE;
         return 0;
+}
+
+static int plan_pack(struct plan *p, uint32_t use) {
+        struct sched *s = p->s;
+        for (uint32_t i = 0; i < use; i++)
+                if (s->sp.uses[i].pack && same_pack(&s->sp.uses[i], &s->sp.uses[use])) {
+                        s->pack_region[use] = s->pack_region[i];
+                        return 0;
+                }
+        int r = sched_add_region(s, s->g->values[s->sp.uses[use].base].dtype, s->sp.uses[use].pack->elements, &s->pack_region[use]);
+        return r ? r : plan_copy(p, use, PASS_PACK);
 }
 
 static int plan_elementwise(struct plan *p) {
@@ -147,6 +153,27 @@ static int64_t chunk_of(const struct plan *p, uint32_t over, uint32_t choice) {
         return choice && rows < n ? rows : 0;
 }
 
+/* Copies in front, and regions for the outputs that are spread out behind. */
+static int plan_before(struct plan *p) {
+        struct sched *s = p->s;
+        int r = 0;
+        for (uint32_t i = 0; !r && i < s->sp.first_store; i++)
+                if (s->sp.uses[i].pack)
+                        r = plan_pack(p, i);
+        for (uint32_t i = s->sp.first_store; !r && i < s->sp.n_uses; i++)
+                if (s->sp.uses[i].pack)
+                        r = sched_add_region(s, s->g->values[s->sp.uses[i].value].dtype, s->sp.uses[i].pack->elements, &s->pack_region[i]);
+        return r;
+}
+
+static int plan_behind(struct plan *p) {
+        int r = 0;
+        for (uint32_t i = p->s->sp.first_store; !r && i < p->s->sp.n_uses; i++)
+                if (p->s->sp.uses[i].pack)
+                        r = plan_copy(p, i, PASS_UNPACK);
+        return r;
+}
+
 int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *ret_n) {
         struct plan p = {.s = s, .passes = passes, .n_axes = s->sp.n_axes, .regions = AF_NONE};
         int r = 0;
@@ -158,11 +185,11 @@ int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *
                         s->reductions[i].real && s->reductions[i].plan.combine == AF_COMBINE_MUL && sched_ordered(&s->reductions[i]);
         for (uint32_t a = 0; a < s->sp.n_axes; a++)
                 p.axes[a] = (struct pass_axis){.extent = s->sp.extent[a], .space_axis = a, .step = 1, .reduced = s->sp.reduced >> a & 1};
-        for (uint32_t i = 0; !r && i < s->sp.first_store; i++)
-                if (s->sp.uses[i].pack)
-                        r = plan_pack(&p, i);
+        r = plan_before(&p);
         if (!r && !s->n_real && !choice) {
                 r = plan_elementwise(&p);
+                if (!r)
+                        r = plan_behind(&p);
                 *ret_n = p.n;
                 return r;
         }
@@ -175,6 +202,8 @@ int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *
                         return 0;
                 r = plan_run(&p, over, chunk, &done);
         }
+        if (!r && done)
+                r = plan_behind(&p);
         *ret_n = done ? p.n : 0;
         return r;
 }

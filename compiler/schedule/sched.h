@@ -2,13 +2,13 @@
 /*
  * Inside the schedule. A kernel is a list of passes: copies that make inputs dense, then the group itself (elementwise), or one pass per
  * step of its reduction: each combines one axis (or the elements of one chunk of it) and hands partial results to the next through the
- * workspace; the last one also runs what follows the reduction.
+ * workspace; the last one also runs what follows the reduction. Last come copies that spread outputs out to strides of their own.
  */
 #pragma once
 
 #include "compiler/schedule/axes.h"
 
-enum pass_kind { PASS_PACK, PASS_ELEMENTWISE, PASS_LAST, PASS_ROWS };
+enum pass_kind { PASS_PACK, PASS_UNPACK, PASS_ELEMENTWISE, PASS_LAST, PASS_ROWS };
 struct pass_axis {
         int64_t extent;
         uint32_t space_axis; /* of the group; AF_NONE: made by chunking or a unit axis */
@@ -25,9 +25,9 @@ struct pass {
         int64_t total;             /* elements of the run, over all chunks */
         bool from_group;           /* reads the group's values; else the regions of the pass before */
         bool to_group;             /* ends with the group's outputs; else writes regions */
-        const struct af_use *pack; /* PACK */
-        uint32_t regions;          /* PACK: region written; reductions: first region of the partials read (one per reduction) */
-        uint32_t to_regions;       /* first region of the partials written */
+        const struct af_use *pack; /* PACK, UNPACK */
+        uint32_t regions; /* PACK: region written; UNPACK: region read; reductions: first region of the partials read (one per reduction) */
+        uint32_t to_regions; /* first region of the partials written */
 };
 
 struct reduction {

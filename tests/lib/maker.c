@@ -144,10 +144,18 @@ uint32_t maker_reduce(struct maker *m, enum af_op op, uint32_t a, uint32_t axes,
         return maker_node(m, op, &a, 1, attrs, 2, declared);
 }
 
-void maker_output(struct maker *m, uint32_t v) {
+void maker_output_strided(struct maker *m, uint32_t v, const int64_t *strides) {
+        struct af_fragment_output o = {.value = m->values[v].name, .has_strides = strides != NULL};
         if (m->error)
                 return;
-        int r = af_fragment_add_output(&m->f, &(struct af_fragment_output){.value = m->values[v].name}, NULL);
+        o.n_strides = strides ? m->values[v].rank : 0;
+        int r = strides ? af_fragment_dims_const(&m->f, strides, o.n_strides, &o.strides) : 0;
+        if (!r)
+                r = af_fragment_add_output(&m->f, &o, NULL);
         if (r)
                 broken(m, r, "output");
+}
+
+void maker_output(struct maker *m, uint32_t v) {
+        maker_output_strided(m, v, NULL);
 }

@@ -44,3 +44,4 @@ uint32_t maker_shaped(struct maker *m, enum af_op op, uint32_t a, const struct m
 /* axes: bit k is axis k; declared as above. */
 uint32_t maker_reduce(struct maker *m, enum af_op op, uint32_t a, uint32_t axes, bool keepdims, enum af_dtype declared);
 void maker_output(struct maker *m, uint32_t v);
+void maker_output_strided(struct maker *m, uint32_t v, const int64_t *strides);

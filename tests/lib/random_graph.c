@@ -430,6 +430,28 @@ static struct value *make_node(struct maker *m) {
         }
 }
 
+/* Strides of an output: axes in another order, now and then with gaps; never overlapping. */
+static void random_output_strides(struct maker *m, const struct value *v, struct af_fragment_output *o) {
+        int64_t strides[AF_LIMIT_RANK], step = one_in(m, 4) ? 2 : 1;
+        uint32_t order[AF_LIMIT_RANK];
+
+        for (uint32_t i = 0; i < v->rank; i++)
+                order[i] = i;
+        for (uint32_t i = v->rank - 1; one_in(m, 2) && i > 0; i--) {
+                uint32_t k = below(m, i + 1), t = order[i];
+                order[i] = order[k];
+                order[k] = t;
+        }
+        for (uint32_t i = v->rank; i-- > 0;) {
+                strides[order[i]] = step;
+                step = step * AF_MAX(v->dims[order[i]], (int64_t)1) + (one_in(m, 3) ? below(m, 9) : 0);
+        }
+        o->has_strides = true;
+        o->n_strides = v->rank;
+        if (af_fragment_dims_const(m->f, strides, v->rank, &o->strides) < 0)
+                m->error = -ENOMEM;
+}
+
 /* Unread values, and now and then one that is read. */
 static void add_outputs(struct maker *m) {
         bool taken[MAX_VALUES] = {false};
@@ -450,6 +472,8 @@ static void add_outputs(struct maker *m) {
                                 taken[k] = true;
                         }
                 }
+                if (m->o.output_strides && !o.alias_of && v->rank > 0 && one_in(m, 4))
+                        random_output_strides(m, v, &o);
                 if (af_fragment_add_output(m->f, &o, NULL) != 0)
                         m->error = -ENOMEM;
         }
@@ -486,7 +510,7 @@ void af_random_profile(unsigned profile, struct af_random_opts *ret_opts) {
                 *ret_opts = (struct af_random_opts){.n_nodes = 30, .chains = true};
                 break;
         case 2:
-                *ret_opts = (struct af_random_opts){.n_nodes = 12, .outputs = true, .in_place = true};
+                *ret_opts = (struct af_random_opts){.n_nodes = 12, .outputs = true, .in_place = true, .output_strides = true};
                 break;
         case 3:
                 *ret_opts = (struct af_random_opts){.n_nodes = 24, .n_inputs = 20};
@@ -501,7 +525,7 @@ void af_random_profile(unsigned profile, struct af_random_opts *ret_opts) {
                 *ret_opts = (struct af_random_opts){.n_nodes = 6, .max_elements = 300000, .max_rank = 2};
                 break;
         case 7:
-                *ret_opts = (struct af_random_opts){.n_nodes = 10, .max_rank = 7};
+                *ret_opts = (struct af_random_opts){.n_nodes = 10, .max_rank = 7, .output_strides = true};
                 break;
         default:
                 break;

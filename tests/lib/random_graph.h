@@ -18,6 +18,7 @@ struct af_random_opts {
         bool no_empty;         /* no zero-size axes */
         bool in_place;         /* now and then an output takes an input's memory */
         bool chains;           /* operands are the newest values: deep graphs */
+        bool output_strides;   /* a quarter of the outputs state strides of their own */
         bool outputs;          /* half of all values are outputs */
         uint32_t n_inputs;     /* (1 to 4, by seed) */
         const char *soc;       /* target (NULL) */

@@ -23,8 +23,8 @@ struct run_launcher {
 int run_bundle(const struct af_graph *g, const struct af_bundle *b, const struct af_tensor *inputs, struct af_tensor *ret_outputs,
                struct run_result *result);
 /* The same with a launcher (may be NULL); with one, b may be a skeleton. */
-int run_bundle_with(const struct af_graph *g, const struct af_bundle *b, const struct run_launcher *launcher, const struct af_tensor *inputs,
-                    struct af_tensor *ret_outputs, struct run_result *result);
+int run_bundle_with(const struct af_graph *g, const struct af_bundle *b, const struct run_launcher *launcher,
+                    const struct af_tensor *inputs, struct af_tensor *ret_outputs, struct run_result *result);
 /* Memory for every input of g, filled; `blocks` are what to free. data points at element [0,…]; gaps hold NaN bits (0xff). */
 int make_inputs(const struct af_graph *g, uint64_t seed, bool specials, struct af_tensor *ret_inputs, void **ret_blocks);
 /* 0: all bits equal. Else describes the first difference in text. */

@@ -58,6 +58,36 @@ static void strided_cases(struct matrix *x) {
                                 strided_case(x, &layouts[i], d);
 }
 
+/* Outputs that state where their elements go: spread out by the kernel that computes them, whatever that is. */
+static void spread_cases(struct matrix *x) {
+        static const struct layout layouts[] = {{"transposed", {2, {50, 33}}, {1, 50}, 0}, {"padded rows", {2, {40, 17}}, {100, 1}, 0},
+                                                {"stepped", {1, {300}}, {3}, 0},           {"permuted", {3, {6, 10, 14}}, {1, 84, 6}, 0},
+                                                {"gaps", {3, {4, 6, 9}}, {200, 20, 2}, 0}, {"unit axis", {3, {5, 1, 9}}, {1, 7, 5}, 0},
+                                                {"long", {2, {3, 9000}}, {1, 3}, 0}};
+        struct maker *m = &x->maker;
+        for (unsigned i = 0; i < AF_ARRAY_SIZE(layouts); i++)
+                for (enum af_dtype d = AF_DTYPE_INT8; d < AF_DTYPE_FLOAT64; d++) {
+                        const struct layout *l = &layouts[i];
+                        if ((x->quick && (i + d) % 5) || !matrix_begin(x, "spread %s %s", l->name, af_dtype_name(d)))
+                                continue;
+                        struct maker_shape row = {.rank = 1, .dims = {l->shape.dims[l->shape.rank - 1]}};
+                        uint32_t a = maker_input(m, d, &l->shape), b = maker_input(m, d, &row), p = maker_binary(m, AF_OP_MAXIMUM, a, b);
+                        uint32_t s = maker_reduce(m, AF_OP_REDUCE_MAX, p, 1u << (l->shape.rank - 1), true, 0);
+                        maker_output_strided(m, a, l->strides);
+                        maker_output_strided(m, p, l->strides);
+                        maker_output_strided(m, maker_binary(m, AF_OP_LT, a, b), l->strides);
+                        maker_output_strided(m, maker_binary(m, AF_OP_SUB, p, s), l->strides);
+                        maker_output_strided(m, s, l->strides);
+                        maker_output_strided(m, maker_shaped(m, AF_OP_EXPAND, b, &l->shape), l->strides);
+                        maker_output(m, maker_binary(m, AF_OP_MINIMUM, p, b)); /* reads the one that is spread out */
+                        int64_t n = 1;
+                        for (uint32_t k = 0; k < l->shape.rank; k++)
+                                n *= l->shape.dims[k];
+                        maker_output(m, maker_shaped(m, AF_OP_RESHAPE, p, SHAPE(n)));
+                        matrix_end(x);
+                }
+}
+
 static void view_cases(struct matrix *x) {
         static const enum af_dtype dtypes[] = {AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT16, AF_DTYPE_INT8};
         struct maker *m = &x->maker;
@@ -251,6 +281,7 @@ static void declared(struct matrix *x) {
 
 void matrix_graphs(struct matrix *x) {
         strided_cases(x);
+        spread_cases(x);
         view_cases(x);
         both_ways(x);
         bools(x);
