@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/utf8.h"
 #include "compiler/toolchain/internal.h"
 #include "runtime/host_kernel.h"
 
@@ -82,26 +84,60 @@ static int write_source(const struct compile *c, const char *symbol, const void 
         return r == -ENOSPC || r == -EDQUOT ? AF_TOOLCHAIN_E_SPACE : r;
 }
 
+static bool within(uint64_t offset, uint64_t n, uint64_t each, size_t size) {
+        return offset <= size && (each == 0 || n <= (size - offset) / each);
+}
+
+/* All that its tables name lies in the file: one that a full disk or a dying linker cut off does not pass. */
+static bool whole_elf(const struct af_buf *binary) {
+        Elf64_Ehdr h;
+        Elf64_Phdr p;
+        Elf64_Shdr s;
+
+        if (binary->size < sizeof(h) || memcmp(binary->data, ELFMAG, SELFMAG) != 0)
+                return false;
+        memcpy(&h, binary->data, sizeof(h));
+        if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB || (h.e_phnum && h.e_phentsize != sizeof(p)) ||
+            (h.e_shnum && h.e_shentsize != sizeof(s)) || !within(h.e_phoff, h.e_phnum, sizeof(p), binary->size) ||
+            !within(h.e_shoff, h.e_shnum, sizeof(s), binary->size))
+                return false;
+        for (unsigned i = 0; i < h.e_phnum; i++) {
+                memcpy(&p, binary->data + h.e_phoff + i * sizeof(p), sizeof(p));
+                if (!within(p.p_offset, p.p_filesz, 1, binary->size))
+                        return false;
+        }
+        for (unsigned i = 0; i < h.e_shnum; i++) {
+                memcpy(&s, binary->data + h.e_shoff + i * sizeof(s), sizeof(s));
+                if (s.sh_type != SHT_NOBITS && !within(s.sh_offset, s.sh_size, 1, binary->size))
+                        return false;
+        }
+        return true;
+}
+
 /* Whether a product can be what was asked for; the loader looks closer. */
 static bool usable(const struct compile *c, const struct af_buf *binary) {
-        if (binary->size < sizeof(Elf64_Ehdr) || memcmp(binary->data, ELFMAG, SELFMAG) != 0)
+        if (!whole_elf(binary))
                 return false;
         return c->t->kind != AF_TOOLCHAIN_HOST || memmem(binary->data, binary->size, AF_TWIN_LAUNCH_SYMBOL, sizeof(AF_TWIN_LAUNCH_SYMBOL));
 }
 
 static int read_product(const struct compile *c, const char *name, struct af_buf *binary, struct af_buf *err) {
         char path[4096];
+        struct stat st;
 
         snprintf(path, sizeof(path), "%s/%s", c->dir, name);
-        int r = af_io_read_file(path, MAX_BINARY_BYTES, binary);
+        int r = lstat(path, &st) < 0 ? -errno : 0;
+        bool file = r == 0 && S_ISREG(st.st_mode); /* of a pipe or a link nothing is read */
+        if (file)
+                r = af_io_read_file(path, MAX_BINARY_BYTES, binary);
         if (r < 0 && r != -ENOENT)
                 return r;
-        if (r == 0 && usable(c, binary))
+        if (file && usable(c, binary))
                 return 0;
         af_buf_printf(err, "the compiler reported success but left %s\n",
-                      r == -ENOENT        ? "no output file"
-                      : binary->size == 0 ? "an empty output file"
-                                          : "something that is no kernel");
+                      r == -ENOENT                ? "no output file"
+                      : file && binary->size == 0 ? "an empty output file"
+                                                  : "something that is no kernel");
         return AF_TOOLCHAIN_E_NO_OUTPUT;
 }
 
@@ -146,15 +182,27 @@ static int compile_npu(struct compile *c, struct af_buf *binary, struct af_buf *
 
 /* Cuts every occurrence of prefix out of text from `from` on. */
 static void cut_prefix(struct af_buf *text, size_t from, const char *prefix) {
-        size_t n = prefix ? strlen(prefix) : 0;
+        size_t n = prefix ? strlen(prefix) : 0, to = from;
 
-        for (size_t at = from; n && at + n <= text->size;) {
+        for (size_t at = from; n && at < text->size;) {
                 uint8_t *hit = memmem(text->data + at, text->size - at, prefix, n);
-                if (!hit)
-                        break;
-                at = (size_t)(hit - text->data);
-                memmove(hit, hit + n, text->size - at - n);
-                text->size -= n;
+                size_t kept = hit ? (size_t)(hit - text->data) - at : text->size - at;
+                memmove(text->data + to, text->data + at, kept);
+                to += kept;
+                at += kept + (hit ? n : 0);
+        }
+        if (n)
+                text->size = to;
+}
+
+/* Compilers colour, beep and quote any byte; people and JSON get UTF-8 without control characters. */
+static void clean_text(struct af_buf *text, size_t from) {
+        for (size_t at = from; at < text->size;) {
+                size_t n = af_utf8_sequence(text->data + at, text->size - at);
+                uint8_t b = text->data[at];
+                if (n == 0 || b == 0x7f || (b < 0x20 && b != '\n' && b != '\t'))
+                        text->data[at] = '?';
+                at += n ? n : 1;
         }
 }
 
@@ -183,6 +231,7 @@ int af_toolchain_compile(const struct af_toolchain *t, const char *symbol, const
         if (r == 0)
                 r = t->kind == AF_TOOLCHAIN_HOST ? compile_host(&c, &binary, err) : compile_npu(&c, &binary, err);
         relative_paths(&c, err, before);
+        clean_text(err, before);
         if (r == 0) {
                 af_buf_put(ret_binary, binary.data, binary.size);
                 r = af_buf_error(ret_binary);

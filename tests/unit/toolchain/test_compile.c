@@ -188,6 +188,37 @@ Test(compile, a_damaged_precompiled_header_does_no_harm) {
         teardown(&c);
 }
 
+/* The compiler takes one with other contents, or with a bit turned, as it is. */
+Test(compile, a_precompiled_header_of_other_bytes_is_made_anew) {
+        struct case_dirs c;
+        char command[16800];
+
+        setup(&c, "ok", "pch");
+        cr_assert_eq(compile(&c, source, 60000, -1), 0);
+        struct af_buf right = c.binary;
+        c.binary = (struct af_buf)AF_BUF_INIT;
+        /* A byte in its middle; then its sum gone. */
+        static const char *const damage[] = {
+                "for f in %s/pch/*/*.gch; do printf '\\252\\125\\252' | dd of=\"$f\" bs=1 seek=3000000 conv=notrunc 2>&1; done",
+                "rm %s/pch/*/*.sum",
+        };
+        for (size_t i = 0; i < AF_ARRAY_SIZE(damage); i++) {
+                snprintf(command, sizeof(command), damage[i], c.dir);
+                cr_assert_eq(system(command), 0);
+                c.binary.size = c.trace.size = 0;
+                cr_assert_eq(compile(&c, source, 60000, -1), 0, "%.*s", (int)c.err.size, (char *)c.err.data);
+                cr_assert(memmem(c.trace.data, c.trace.size, "precompiled header: made", 24), "%.*s", (int)c.trace.size,
+                          (char *)c.trace.data);
+                cr_assert_eq(c.binary.size, right.size);
+                cr_assert_eq(memcmp(c.binary.data, right.data, right.size), 0);
+        }
+        c.trace.size = 0;
+        cr_assert_eq(compile(&c, source, 60000, -1), 0);
+        cr_assert(memmem(c.trace.data, c.trace.size, "precompiled header: hit", 23));
+        af_buf_deinit(&right);
+        teardown(&c);
+}
+
 Test(compile, names_a_compile_error_the_same_way_twice) {
         struct case_dirs c;
         static const char wrong[] =
