@@ -340,6 +340,11 @@ int af_schedule_build(const struct af_graph *g, const struct af_group *group, co
         if (r)
                 return r;
         k->group = group;
+        k->hbm_bytes = 0;
+        for (uint32_t i = 0; i < k->n_phases; i++) {
+                sched_count_bytes(&k->phases[i], k->block_dim);
+                k->hbm_bytes += k->phases[i].hbm_bytes;
+        }
         *ret_kernel = k;
         return 0;
 }

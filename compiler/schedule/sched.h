@@ -87,6 +87,8 @@ int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct 
 int sched_allocate(struct sched *s, struct af_phase *phase) AF_WARN_UNUSED;
 /* cost.c: hbm_bytes and cycles of a tiled and allocated phase on blocks cores. */
 void sched_cost(const struct sched *s, struct af_phase *phase, uint32_t blocks);
+/* bytes.c: hbm_bytes counted transfer by transfer, where they are not too many. */
+void sched_count_bytes(struct af_phase *phase, uint32_t block_dim);
 /* tile.c: lowers, searches for the cheapest tile that fits. 0, -ENOMEM, UNFIT. */
 int sched_tile(struct sched *s, const struct pass *p, struct af_phase *ret_phase) AF_WARN_UNUSED;
 /* Lowers, and checks that the smallest tile fits. */

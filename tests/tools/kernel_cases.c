@@ -3,7 +3,7 @@
  * Kernels without the fusion pass and without bundles: cuts a fragment into runs of nodes that the schedule takes as one kernel, and runs
  * each kernel on the twin against the reference's values, or writes it out for another judge.
  *
- *   kernel_cases [--seeds A:B] [--single] [--specials] [--fast] [--out DIR] [--print tree|source] [--cores N] [--ub BYTES]
+ *   kernel_cases [--seeds A:B] [--single] [--specials] [--fast] [--out DIR] [--print tree|source|bytes] [--cores N] [--ub BYTES]
  * [FRAGMENT.json...]
  *
  * --single: every computing node by itself. --out: writes case files instead of running: NAME.cpp, NAME.<arg>.in / .want, and one line per
@@ -197,6 +197,11 @@ static void launch(struct run *r, const struct af_kernel *k, const struct memory
         e = af_host_kernel_launch(h, &l);
         if (e)
                 fail(r, "launch", error);
+        uint64_t moved = stats.mte2_bytes + stats.mte3_bytes + stats.scalar_bytes;
+        if (!e && moved && moved != k->hbm_bytes && r->s->print && !strcmp(r->s->print, "bytes"))
+                printf("# %s kernel %u: %llu bytes moved, %llu modelled; %llu cycles, %llu modelled\n", r->name, r->n_done,
+                       (unsigned long long)moved, (unsigned long long)k->hbm_bytes, (unsigned long long)stats.total_cycles,
+                       (unsigned long long)k->modelled_cycles);
         for (uint32_t i = 0; !e && i < k->n_args; i++)
                 if (k->args[i].kind == AF_KARG_OUTPUT)
                         compare(r, k->args[i].value, &mem[i], source);
