@@ -122,6 +122,8 @@ struct af_environment {
         struct timespec load_began;
         struct af_worker *worker;  /* LOADING */
         struct af_blob *told;      /* the job's answer until it has ended */
+        uint32_t job_fault;        /* AF_JOB_FAULT_*, likewise */
+        bool retried;              /* this load is the second in a row */
         struct af_failure failure; /* FAILED */
 };
 

@@ -131,11 +131,25 @@ static void on_message(void *owner, uint32_t type, const void *p, size_t n) {
         } else if (type == AF_JOB_MSG_ERROR) {
                 enum af_error_code code = af_cursor_u32(&c);
 
-                (void)af_cursor_u32(&c);
+                env->job_fault = af_cursor_u32(&c);
                 af_failure_deinit(&env->failure);
                 if (!c.error)
-                        env->failure = af_failure_make(code, false, "%.*s", (int)(n - c.at), (const char *)p + c.at);
+                        env->failure = af_failure_make(code, af_error_retryable(code), "%.*s", (int)(n - c.at), (const char *)p + c.at);
         }
+}
+
+static void load(struct af_environment *env);
+
+/* Killed, or changed under its hands: that says nothing about what is installed, and is tried once more. True where it is. */
+static bool retry(struct af_environment *env, const struct af_worker_end *end) {
+        bool lost = !end->finished && !end->timed_out && !end->start_error;
+
+        if (env->retried || (!lost && env->job_fault != AF_JOB_FAULT_KILLED && env->job_fault != AF_JOB_FAULT_CHANGED))
+                return false;
+        env->core->stats.n_retries++;
+        load(env);
+        env->retried = true;
+        return env->state == AF_ENVIRONMENT_LOADING;
 }
 
 static void on_end(void *owner, const struct af_worker_end *end) {
@@ -144,13 +158,15 @@ static void on_end(void *owner, const struct af_worker_end *end) {
         char text[160];
 
         env->worker = NULL;
+        if (retry(env, end))
+                return;
         if (!end->finished) {
                 failed(env, AF_ERROR_JOB_DIED, true, af_worker_end_text(end, text));
         } else if (env->failure.code) {
                 struct af_failure told = env->failure;
 
                 env->failure = (struct af_failure){0};
-                failed(env, told.code, false, told.text ? told.text : "unusable");
+                failed(env, told.code, told.retryable || env->job_fault == AF_JOB_FAULT_CHANGED, told.text ? told.text : "unusable");
                 af_failure_deinit(&told);
         } else if (!env->told || af_jobwire_read_environment(env->told->data, env->told->size, &e)) {
                 failed(env, AF_ERROR_INTERNAL, true, "the job gave no answer");
@@ -179,6 +195,9 @@ static void load(struct af_environment *env) {
         struct af_blob *input;
 
         af_failure_deinit(&env->failure);
+        af_blob_clear(&env->told);
+        env->job_fault = 0;
+        env->retried = false;
         clock_gettime(CLOCK_REALTIME, &env->load_began);
         af_jobwire_write_env(&buf, &limits, &core->env_config, &env->target);
         input = af_blob_take_buf(&buf);

@@ -12,7 +12,11 @@ int af_job_load_env(struct af_arena *arena, const struct af_env_config *config, 
         struct af_diags diags = {0};
         int r = af_env_load(ret_env, arena, config, soc, toolchain, twin, &diags);
 
-        if (r)
+        if (r == AF_ENV_E_KILLED)
+                af_job_fail(AF_ERROR_JOB_DIED, AF_JOB_FAULT_KILLED, "a program of the toolchain was killed while it was asked what it is");
+        else if (r == -EAGAIN)
+                af_job_fail(AF_ERROR_INTERNAL, AF_JOB_FAULT_CHANGED, "rules or toolchain changed while they were read");
+        else if (r)
                 af_job_fail_diags(AF_ERROR_TOOLCHAIN, &diags, r);
         af_diags_deinit(&diags);
         return r != 0;

@@ -177,6 +177,10 @@ static int load_toolchain(struct af_env *env, const struct af_env_config *config
         if (!c.include_root || !c.twin_dir)
                 return -ENOMEM;
         int r = af_toolchain_probe(env->arena, &c, &env->soc, twin == AF_TWIN_DEFAULT ? AF_TWIN_FAST : twin, &env->toolchain, diags);
+        if (r == AF_TOOLCHAIN_E_KILLED) {
+                af_diag_error(diags, "toolchain", "'%s' was killed while it was asked what it is", id);
+                return AF_ENV_E_KILLED;
+        }
         return r > 0 ? AF_ENV_E_TOOLCHAIN : r;
 }
 

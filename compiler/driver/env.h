@@ -27,7 +27,12 @@ struct af_env {
         struct af_key_env key;
         struct af_digest digest;
 };
-enum { AF_ENV_E_INVALID = 1 /* diagnostics: rules, templates, SoC */, AF_ENV_E_TOOLCHAIN = 2, AF_ENV_E_SOC = 3 /* unknown SoC */ };
+enum {
+        AF_ENV_E_INVALID = 1 /* diagnostics: rules, templates, SoC */,
+        AF_ENV_E_TOOLCHAIN = 2,
+        AF_ENV_E_SOC = 3 /* unknown SoC */,
+        AF_ENV_E_KILLED = 4 /* the toolchain's programs, while asked: try again */
+};
 /* Loads a snapshot for (soc, toolchain, twin); NULL: the defaults. */
 int af_env_load(struct af_env *env, struct af_arena *arena, const struct af_env_config *config, const char *soc, const char *toolchain,
                 enum af_twin twin, struct af_diags *diags) AF_WARN_UNUSED;

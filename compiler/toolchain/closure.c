@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compiler/toolchain/closure.h"
+#include "compiler/toolchain/toolchain.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -81,6 +82,9 @@ int af_closure_add_libraries(struct af_closure *c, const char *program) {
 
         if (r < 0)
                 return r;
+        /* Half a list would make another digest. One that refuses to be traced has none. */
+        if (result.signal || result.timed_out)
+                return AF_TOOLCHAIN_E_KILLED;
         af_buf_put_u8(&out, 0);
         if (af_buf_error(&out))
                 return -ENOMEM;

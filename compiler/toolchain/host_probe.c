@@ -66,7 +66,7 @@ static int find_driver(struct af_arena *arena, struct af_toolchain *t, struct af
                 driver = af_tool_find(arena, "clang++");
         int r = driver ? af_tool_ask(driver, args, &out, NULL) : AF_TOOLCHAIN_E_MISSING;
         if (r) {
-                if (r > 0)
+                if (r == AF_TOOLCHAIN_E_MISSING)
                         af_diag_error(diags, "toolchain", "no working C++ compiler '%s'", wanted ? wanted : "g++ or clang++");
                 return r;
         }
@@ -124,10 +124,10 @@ static int add_asked(struct af_closure *c, const struct af_toolchain *t, const c
         if (!arg)
                 return -ENOMEM;
         int r = af_tool_ask(t->driver, args, &out, NULL);
-        if (r < 0)
-                return r;
-        if (r > 0)
+        if (r == AF_TOOLCHAIN_E_MISSING)
                 return 0;
+        if (r)
+                return r;
         char *text = (char *)out.data;
         text[strcspn(text, "\n")] = 0;
         const char *path = text[0] == '/' ? text : program ? af_tool_find(c->arena, text) : NULL;
@@ -139,6 +139,7 @@ static int add_asked(struct af_closure *c, const struct af_toolchain *t, const c
 
 static int add_headers(struct af_closure *c, const struct af_toolchain *t) {
         AF_CLEANUP(af_buf_deinit) struct af_buf out = AF_BUF_INIT;
+        AF_CLEANUP(af_buf_deinit) struct af_buf err = AF_BUF_INIT;
         struct af_argv argv = {.arena = c->arena};
         struct af_tool_env env;
         struct af_spawn_result result;
@@ -159,11 +160,11 @@ static int add_headers(struct af_closure *c, const struct af_toolchain *t) {
                                  .new_group = true};
         if (!spawn.argv)
                 return -ENOMEM;
-        int r = af_spawn_run(&spawn, &out, NULL, &result);
-        if (r < 0)
+        int r = af_spawn_run(&spawn, &out, &err, &result);
+        if (r == 0)
+                r = af_tool_told(&result, &err);
+        if (r)
                 return r;
-        if (result.signal || result.exit_code || result.timed_out)
-                return AF_TOOLCHAIN_E_MISSING;
         return af_closure_add_make(c, (char *)out.data, out.size, t->config.include_root);
 }
 
@@ -190,7 +191,7 @@ int af_host_probe(struct af_arena *arena, struct af_toolchain *t, struct af_clos
                 r = make_argv(arena, t);
         if (r == 0) {
                 r = add_closure(c, t);
-                if (r > 0)
+                if (r == AF_TOOLCHAIN_E_MISSING)
                         af_diag_error(diags, "toolchain", "'%s' does not accept the twin's headers in %s", t->driver, t->config.twin_dir);
         }
         return r;

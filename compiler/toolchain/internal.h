@@ -28,8 +28,10 @@ void af_argv_split(struct af_argv *a, const char *text); /* at blanks; text may 
 const char *const *af_argv_take(struct af_argv *a);
 char *af_argv_join(struct af_arena *arena, const char *const *argv) AF_WARN_UNUSED;
 
-/* Runs driver with up to three arguments, gives stdout (zero-terminated) in out and stderr in err (may be NULL). 0, -errno, MISSING; a
- * failed run is MISSING. */
+/* What a run that was to tell something came to: 0, MISSING where it refused, KILLED where it was ended and may well answer next time. */
+int af_tool_told(const struct af_spawn_result *result, const struct af_buf *err) AF_WARN_UNUSED;
+/* Runs driver with up to three arguments, gives stdout (zero-terminated) in out and stderr in err (may be NULL). 0, -errno, MISSING,
+ * KILLED. */
 int af_tool_ask(const char *driver, const char *const *args, struct af_buf *out, struct af_buf *err) AF_WARN_UNUSED;
 /* Absolute path of a program named by path or by name; NULL: not found or no memory. */
 char *af_tool_find(struct af_arena *arena, const char *name) AF_WARN_UNUSED;

@@ -48,7 +48,8 @@ enum {
         AF_TOOLCHAIN_E_CHANGED = 7 /* closure differs from the snapshot */
 };
 
-/* Finds the programs, resolves -march, digests the closure. Blocks (runs the driver a few times). 0, -errno, MISSING. */
+/* Finds the programs, resolves -march, digests the closure. Blocks (runs the driver a few times). 0, -errno, MISSING; KILLED where one of
+ * them was ended while it was asked: nothing is known then, try again. */
 int af_toolchain_probe(struct af_arena *arena, const struct af_toolchain_config *config, const struct af_soc *soc, enum af_twin twin,
                        struct af_toolchain *ret, struct af_diags *diags) AF_WARN_UNUSED;
 /*

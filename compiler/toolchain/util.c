@@ -63,7 +63,14 @@ char *af_argv_join(struct af_arena *arena, const char *const *argv) {
         return af_buf_error(&text) ? NULL : af_arena_memdup(arena, text.data, text.size);
 }
 
+int af_tool_told(const struct af_spawn_result *result, const struct af_buf *err) {
+        int r = af_tool_classify(result, err->data, err->size);
+
+        return r > 0 ? r == AF_TOOLCHAIN_E_REJECTED ? AF_TOOLCHAIN_E_MISSING : AF_TOOLCHAIN_E_KILLED : r;
+}
+
 int af_tool_ask(const char *driver, const char *const *args, struct af_buf *out, struct af_buf *err) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf own = AF_BUF_INIT;
         const char *argv[12] = {driver};
         struct af_tool_env env;
         struct af_spawn_result result;
@@ -78,17 +85,18 @@ int af_tool_ask(const char *driver, const char *const *args, struct af_buf *out,
                                  .lifeline_fd = -1,
                                  .new_group = true,
                                  .max_output_bytes = 16u << 20};
+        if (!err)
+                err = &own;
         int r = af_spawn_run(&spawn, out, err, &result);
         if (r == -ENOENT || r == -EACCES)
                 return AF_TOOLCHAIN_E_MISSING;
         if (r < 0)
                 return r;
         af_buf_put_u8(out, 0);
-        if (err)
-                af_buf_put_u8(err, 0);
-        if (af_buf_error(out) || (err && af_buf_error(err)))
+        af_buf_put_u8(err, 0);
+        if (af_buf_error(out) || af_buf_error(err))
                 return -ENOMEM;
-        return result.signal || result.timed_out || result.exit_code ? AF_TOOLCHAIN_E_MISSING : 0;
+        return af_tool_told(&result, err);
 }
 
 char *af_tool_find(struct af_arena *arena, const char *name) {
