@@ -7,8 +7,6 @@ ONLY ?=
 MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 NINJA := $(firstword $(wildcard /usr/bin/ninja) ninja)
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
-# Meson's own calls take the same one: another version would start the build over.
-export NINJA
 
 .PHONY: all deps demo test test-long bench install format clean
 
@@ -19,7 +17,7 @@ deps:
 	@deploy/install-deps
 
 $(BUILD)/build.ninja: | deps
-	@$(MESON) setup $(BUILD) --prefix "$$(realpath -m -- "$(PREFIX)")" >$(BUILD).setup.log 2>&1 || { cat $(BUILD).setup.log; exit 1; }; rm -f $(BUILD).setup.log
+	@$(MESON) setup $(BUILD) --prefix "$(PREFIX)" >$(BUILD).setup.log 2>&1 || { cat $(BUILD).setup.log; exit 1; }; rm -f $(BUILD).setup.log
 
 demo: deps all
 	@$(PYTHON) examples/demo.py --build $(BUILD)
@@ -36,8 +34,8 @@ bench: deps all
 # A prefix that is given replaces the build's own; DESTDIR is honoured.
 install: all
 ifneq ($(origin PREFIX),file)
-	@$(MESON) configure $(BUILD) --prefix "$$(realpath -m -- "$(PREFIX)")" >/dev/null
-	@$(NINJA) -C $(BUILD) $(if $(VERBOSE),,--quiet) >/dev/null
+	@$(MESON) configure $(BUILD) --prefix "$(abspath $(PREFIX))"
+	@$(NINJA) -C $(BUILD) $(if $(VERBOSE),,--quiet)
 endif
 	@$(MESON) install -C $(BUILD) --no-rebuild --quiet
 	@echo "installed in $(DESTDIR)$$($(MESON) introspect $(BUILD) --buildoptions | $(PYTHON) -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')"

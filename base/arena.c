@@ -3,18 +3,21 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ARENA_ALIGN       16u
 #define ARENA_MIN_CHUNK   (16u << 10)
+#define ARENA_FRESH       (1u << 20)
 #define ARENA_MAX_DOUBLED (4u << 20) /* chunks double up to this; larger requests get a chunk of their own size */
 
 struct af_arena_chunk {
         struct af_arena_chunk *next;
         size_t capacity;
         size_t used;
+        bool zeroed; /* as the kernel gave it: allocations need no clearing */
         _Alignas(ARENA_ALIGN) uint8_t data[];
 };
 
@@ -41,7 +44,7 @@ void af_arena_reset(struct af_arena *arena) {
                 free(c);
         }
         keep->next = NULL;
-        memset(keep->data, 0, keep->used);
+        keep->zeroed = false;
         keep->used = 0;
 }
 
@@ -49,10 +52,16 @@ static struct af_arena_chunk *chunk_new(const struct af_arena_chunk *previous, s
         size_t capacity = previous ? AF_MIN(previous->capacity * 2, (size_t)ARENA_MAX_DOUBLED) : ARENA_MIN_CHUNK;
 
         capacity = AF_MAX(capacity, n);
-        /* calloc: fresh pages come zeroed from the kernel, so most chunks cost no clearing. */
-        struct af_arena_chunk *c = calloc(1, sizeof(*c) + capacity);
-        if (c)
+        /* A large request gets pages that come zeroed from the kernel; what else a chunk hands out is cleared piece by piece, so that a
+         * short-lived arena does not pay for the part of its last chunk that nobody asks for. */
+        bool zeroed = n >= ARENA_FRESH;
+        struct af_arena_chunk *c = zeroed ? calloc(1, sizeof(*c) + capacity) : malloc(sizeof(*c) + capacity);
+        if (c) {
+                c->next = NULL;
                 c->capacity = capacity;
+                c->used = 0;
+                c->zeroed = zeroed;
+        }
         return c;
 }
 
@@ -71,6 +80,8 @@ void *af_arena_alloc(struct af_arena *arena, size_t n) {
                 arena->head = c = fresh;
         }
         void *p = c->data + c->used;
+        if (!c->zeroed)
+                memset(p, 0, n);
         c->used += n;
         arena->n_bytes += n;
         return p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Between the core and its jobs. A job gets one request as a memfd on descriptor 0, writes messages to the pipe on descriptor 1, and
- * lives as long as descriptor 3, a pipe whose other end the core holds; one byte in it says that the job may begin.
+ * lives as long as descriptor 3, a pipe whose other end the core holds.
  *
  *   request  u32 "AFJ1", u32 kind, u64 CPU seconds, u64 bytes of address space, u32 time-out ms, u32 zero, then by kind (jobwire.c)
  *   message  u32 type, u32 bytes, bytes

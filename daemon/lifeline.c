@@ -24,10 +24,6 @@ static void *watch(void *unused) {
 
 int af_lifeline_watch(void) {
         pthread_t thread;
-        char go;
 
-        /* The core has put us on record: from now on its successor would find us. */
-        if (read(AF_JOB_LIFELINE_FD, &go, 1) != 1)
-                _exit(5);
         return -pthread_create(&thread, NULL, watch, NULL);
 }

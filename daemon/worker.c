@@ -288,7 +288,6 @@ static void start(struct af_worker *w) {
         }
         w->pid = w->process.pid;
         af_orphan_record(w->core->state_dir, w->pid);
-        (void)!write(w->lifeline, "g", 1); /* go */
         drop_input(w);
         af_list_append(&all->running, &w->link);
         all->n_running++;

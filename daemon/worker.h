@@ -62,5 +62,5 @@ unsigned af_orphans_end(const char *state_dir);
 /* Kills every process of a session (a job's descendants, whatever groups they made) except self. Returns how many. */
 unsigned af_session_kill(pid_t session, pid_t self);
 
-/* lifeline.c, in the job: waits for the go, then a thread that kills the whole session once the core is gone. 0 or -errno. */
+/* lifeline.c, in the job: a thread that kills the whole session once the core is gone. 0 or -errno. */
 int af_lifeline_watch(void) AF_WARN_UNUSED;

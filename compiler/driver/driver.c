@@ -118,9 +118,11 @@ static void job_init(struct af_job *job, struct af_arena *arena, const struct af
                 job->soc.vector_cores = job->opts->max_cores;
         if (job->opts->max_tile_bytes && job->opts->max_tile_bytes < job->soc.ub_bytes)
                 job->soc.ub_bytes = job->opts->max_tile_bytes;
+        af_arena_init(&job->scratch, 0);
         af_bundle_builder_init(&job->builder);
 }
 static void job_deinit(struct af_job *job) {
+        af_arena_deinit(&job->scratch);
         af_bundle_builder_deinit(&job->builder);
         af_buf_deinit(&job->fallbacks);
 }

@@ -26,6 +26,7 @@ struct af_kernel_out { /* per group */
 };
 struct af_job {
         struct af_arena *arena;
+        struct af_arena scratch; /* of one question to the schedule */
         const struct af_env *env;
         const struct af_driver_opts *opts;
         struct af_diags *diags;

@@ -20,7 +20,7 @@ static bool fusable(void *userdata, const struct af_graph *g, const uint32_t *no
                         return false;
                 }
         }
-        return af_schedule_fusable(&job->soc, g, nodes, n_nodes, ret_why);
+        return af_schedule_fusable_in(&job->scratch, &job->soc, g, nodes, n_nodes, ret_why);
 }
 
 /* Builds every group's loop tree. *ret_again: some group did not fit and the marks changed. */

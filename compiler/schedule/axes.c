@@ -291,7 +291,12 @@ int af_space_build(struct af_arena *arena, const struct af_members *m, const uin
         if (!b.node_dims || !ret_space->first_use || !ret_space->node_axes || !ret_space->skip || !ret_space->empty_reduce ||
             !ret_space->unit_reduce)
                 return -ENOMEM;
-        int r = find_shared(&b, stores, n_stores);
+        uint32_t n_uses = 2 * n_stores; /* most there can be: one list, never copied to a larger one */
+        for (uint32_t i = 0; i < m->n; i++)
+                n_uses += m->g->nodes[m->nodes[i]].n_in;
+        int r = af_arena_grow(arena, &b.uses, &b.cap_uses, n_uses, sizeof(*b.uses));
+        if (!r)
+                r = find_shared(&b, stores, n_stores);
         for (uint32_t i = 0; !r && i < m->n; i++)
                 r = visit_node(&b, i);
         ret_space->first_use[m->n] = b.n_uses;

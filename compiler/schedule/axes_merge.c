@@ -15,8 +15,8 @@ struct order { /* axes before merging, outermost first */
         uint64_t reduced;
         struct line { /* one access */
                 uint64_t axes, vary;
-                int64_t load[AF_ATOMS_MAX];    /* as it stands in memory; of an output: where packed */
-                int64_t strides[AF_ATOMS_MAX]; /* as the kernel reads it: of the packed copy where packed */
+                int64_t *load;    /* [n] as it stands in memory; of an output: where packed */
+                int64_t *strides; /* [n] as the kernel reads it: of the packed copy where packed */
                 uint64_t reduced;
                 bool packed, access, reduces;
         } * lines; /* per use */
@@ -57,6 +57,13 @@ static int find_order(struct build *b, struct order *o) {
                         o->n = n;
                         memcpy(o->leaves, list, n * sizeof(*list));
                 }
+        }
+        int64_t *strides = af_arena_calloc(b->arena, 2 * (size_t)b->n_uses * o->n, sizeof(*strides));
+        if (!strides)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < b->n_uses; i++) {
+                o->lines[i].load = strides + 2 * (size_t)i * o->n;
+                o->lines[i].strides = o->lines[i].load + o->n;
         }
         memset(o->position, 0xff, (b->atoms.n + 1) * sizeof(uint32_t));
         for (uint32_t i = 0; i < o->n; i++) {
@@ -124,7 +131,7 @@ static int place_input(struct build *b, struct order *o, struct raw_use *u, stru
             !af_expr_is_const(&b->m->g->exprs, b->m->g->inputs[b->m->g->values[u->use.base].index].offset, &u->use.offset))
                 return unfit(b, "symbolic offset");
         int r = spread(b, o, &u->base_dims, strides, l->load, &l->vary);
-        memcpy(l->strides, l->load, sizeof(l->load));
+        memcpy(l->strides, l->load, o->n * sizeof(*l->load));
         return r;
 }
 
@@ -256,7 +263,7 @@ static int settle(struct build *b, struct order *o) {
                         if (l->packed)
                                 return unfit(b, "rows that are not contiguous in memory (needs a transpose)");
                         if (i >= b->space->first_store)
-                                memcpy(l->load, l->strides, sizeof(l->load));
+                                memcpy(l->load, l->strides, o->n * sizeof(*l->load));
                         l->packed = again = true;
                         dense(o, l->vary, l->strides);
                 }

@@ -99,7 +99,10 @@ static int add_reduction(struct sched *s, uint32_t i) {
 
 /* Which nodes stand behind the reduction; nothing there may look back over its axes. */
 static int find_sides(struct sched *s) {
-        s->reductions = af_arena_calloc(s->arena, s->m.n, sizeof(*s->reductions));
+        uint32_t n = 0; /* they are large */
+        for (uint32_t i = 0; i < s->m.n; i++)
+                n += af_op_info(s->g->nodes[s->m.nodes[i]].op)->cls == AF_CLASS_REDUCE;
+        s->reductions = af_arena_calloc(s->arena, n, sizeof(*s->reductions));
         s->reduction_of = af_arena_calloc(s->arena, s->m.n, sizeof(uint32_t));
         s->late = af_arena_calloc(s->arena, s->m.n, sizeof(bool));
         s->pack_region = af_arena_calloc(s->arena, s->sp.n_uses + 1, sizeof(uint32_t));

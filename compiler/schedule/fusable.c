@@ -44,18 +44,21 @@ static int find_ends(const struct af_members *m, struct af_arena *arena, struct 
         return 0;
 }
 
-bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why) {
-        AF_CLEANUP(af_arena_deinit) struct af_arena arena;
+bool af_schedule_fusable_in(struct af_arena *scratch, const struct af_soc *soc, const struct af_graph *g, const uint32_t *nodes,
+                            uint32_t n_nodes, const char **ret_why) {
         struct ends e = {0};
         const char *why = "no memory";
-        af_arena_init(&arena, 0);
-        struct sched *s = af_arena_alloc(&arena, sizeof(*s));
+        af_arena_reset(scratch);
+        struct sched *s = af_arena_alloc(scratch, sizeof(*s)); /* zeroed */
         if (!s)
                 return false;
-        *s = (struct sched){.g = g, .soc = soc, .arena = &arena, .why = &why};
-        int r = af_members_init(&s->m, &arena, g, nodes, n_nodes);
+        s->g = g;
+        s->soc = soc;
+        s->arena = scratch;
+        s->why = &why;
+        int r = af_members_init(&s->m, scratch, g, nodes, n_nodes);
         if (!r)
-                r = find_ends(&s->m, &arena, &e);
+                r = find_ends(&s->m, scratch, &e);
         s->stores = e.stores;
         s->n_stores = e.n_stores;
         if (!r)
@@ -65,4 +68,10 @@ bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *no
                 return true;
         *ret_why = af_arena_strdup(g->arena, why);
         return false;
+}
+
+bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why) {
+        AF_CLEANUP(af_arena_deinit) struct af_arena scratch;
+        af_arena_init(&scratch, 0);
+        return af_schedule_fusable_in(&scratch, soc, g, nodes, n_nodes, ret_why);
 }

@@ -163,6 +163,9 @@ int af_schedule_build(const struct af_graph *g, const struct af_group *group, co
  * member reads as outputs. Linear in the nodes; no search for tiles. Working memory is freed before it returns.
  */
 bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why);
+/* The same in the caller's memory, for many calls in a row: scratch is reset first, and nothing in it outlives the next call. */
+bool af_schedule_fusable_in(struct af_arena *scratch, const struct af_soc *soc, const struct af_graph *g, const uint32_t *nodes,
+                            uint32_t n_nodes, const char **ret_why);
 /* Element count of a value's full tile in calls of count form; 0 for scratch. */
 uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v);
 /* The tree as text, for --dump and golden tests. */

@@ -39,7 +39,7 @@ static void send_error(uint32_t code, uint32_t fault, const char *text) {
         af_buf_put_u32(&buf, fault);
         af_buf_put_str(&buf, text);
         send_message(AF_JOB_MSG_ERROR, buf.data, buf.size);
-        _exit(0);
+        exit(0);
 }
 
 /* The word's value, or fallback; static memory. */
@@ -242,5 +242,5 @@ int main(void) {
                 run_compile(&r);
                 break;
         }
-        _exit(0); /* it keeps what it allocates */
+        return 0;
 }
