@@ -22,5 +22,5 @@ int af_codegen_emit(const struct af_kernel *k, const struct af_templates *templa
                     struct af_diags *diags) AF_WARN_UNUSED;
 /* "autofused_<ops>_<16 hex of key>": ops joined by '_', at most 4 of them, a C identifier. */
 void af_codegen_symbol(const struct af_kernel *k, const struct af_digest *key, struct af_buf *out);
-/* Copies source with the placeholder replaced. */
+/* Copies source with symbol wherever AF_SYMBOL_PLACEHOLDER stands. */
 void af_codegen_instantiate(const void *source, size_t n, const char *symbol, struct af_buf *out);

@@ -24,6 +24,6 @@ typedef void (*af_key_visit_fn)(void *userdata, const char *name, const char *te
 void af_key_ingredients(const struct af_key_env *env, af_key_visit_fn visit, void *userdata);
 void af_key_environment(const struct af_key_env *env, struct af_digest *ret_digest);
 void af_key_fragment(const void *canon, size_t n, struct af_digest *ret_digest);
-/* Kernel key: source with the symbol as a placeholder, toolchain closure, flags. */
+/* Kernel key: source before its entry is named, toolchain closure, flags. */
 void af_key_kernel(const void *source, size_t n, const struct af_digest *toolchain_closure, const char *flags,
                    struct af_digest *ret_digest);

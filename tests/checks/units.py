@@ -13,7 +13,7 @@ def main():
     for unit in UNITS:
         text = open(os.path.join(BUILT, unit)).read()
         if '@' in text:
-            print(f'not ok {unit}: a placeholder is left')
+            print(f'not ok {unit}: an @name@ is left unfilled')
             bad += 1
     service = open(os.path.join(BUILT, 'autofused.service')).read()
     for must in ('RuntimeDirectoryPreserve=yes', 'Type=notify', 'NoNewPrivileges=yes'):
