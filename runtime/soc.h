@@ -25,7 +25,10 @@ struct af_soc {
         double head_mte2_base, head_mte2_per_block, head_mte3, head_vector;
         double head_mte2_small_base, head_mte2_small_per_block; /* below head_mte2_small_bytes */
         double head_mte2_small_bytes;
-        double small_bytes;                                  /* loads below this use load_small */
-        struct af_vec_cost vec_default_f32, vec_default_f16; /* k per element, c per call; per-call refinements later */
-        double launch_cycles;                                /* what one more kernel launch costs */
+        double small_bytes; /* loads below this use load_small */
+        /* Calls of the vector unit by what they read: two operands, compares, selects and reductions; one operand or none; 64-bit elements
+         * on a side; the two casts with figures of their own. */
+        struct af_vec_cost vec_default_f32, vec_default_f16, vec_unary_f32, vec_unary_f16, vec_wide, vec_u8_f16, vec_f32_f16;
+        double sync_all_cycles; /* all cores meet */
+        double launch_cycles;   /* what one more kernel launch costs */
 };

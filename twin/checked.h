@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "twin/core.h"
+#include "twin/costs.h"
 
 namespace AscendC {
 namespace twin {
@@ -67,8 +68,7 @@ struct State {
         Cell cell[CELLS];
         uint32_t issued[N_PIPES];
         Clock clock[N_PIPES];
-        double busy[N_PIPES];
-        bool started[N_PIPES];
+        double busy[N_PIPES], heads[N_PIPES]; /* cycles; heads: of busy, the pipe's start-up */
         Flag flag[N_EVENTS][8];
         Buffer buffer[MAX_BUFFERS];
         uint32_t n_buffers, live[static_cast<uint32_t>(TPosition::MAX)];
@@ -178,16 +178,19 @@ inline void join(Clock &c, const Clock &other) {
                 c.done[i] = c.done[i] < other.done[i] ? other.done[i] : c.done[i];
         c.time = c.time < other.time ? other.time : c.time;
 }
-/* Starts an operation of a pipe that takes so many cycles; touches of it follow. */
+/* What the pipe's start-up costs by now; the loads' grows when their bytes pass the limit. */
+inline double head_of(const State &s, Pipe p) {
+        return p == V      ? HEAD_V
+               : p == MTE3 ? HEAD_MTE3
+               : p == MTE2 ? head_mte2(s.stats.mte2_bytes, static_cast<double>(twin::block().num))
+                           : 0;
+}
+/* Starts an operation of a pipe that takes so many cycles; touches of it follow. A load's bytes are counted before. */
 inline void begin(Pipe p, double cycles) {
         State &s = state();
         Clock &c = s.clock[p];
-        double head = 0, blocks = static_cast<double>(twin::block().num);
-        if (!s.started[p]) {
-                static const double heads[] = {0, 37.37, 882.09, 497.36};
-                head = heads[p] + (p == MTE2 ? 15.89 * blocks : 0);
-                s.started[p] = true;
-        }
+        double head = head_of(s, p) - s.heads[p];
+        s.heads[p] += head;
         if (p != S)
                 join(c, s.clock[S]);
         c.done[p] = ++s.issued[p];

@@ -161,25 +161,11 @@ class Call {
         Operand dst_{}, src_[3]{}, bits_{}, table_{};
 };
 
-/* Published coefficients; calls without one count as the nearest kind. */
+/* Calls without a published figure count as the nearest kind. */
 inline __attribute__((noinline)) void Call::charge(uint64_t n) {
-        uint32_t elem = n_src_ ? src_[0].elem : dst_.elem, out = dst_.elem;
-        double half_k = 0.0103, float_k = 0.0206, c = 22.5;
-        if (n_src_ <= 1 && (kind_ == ELEM || kind_ == BITS || kind_ == FILL || kind_ == COPY)) {
-                half_k = 0.0077;
-                float_k = 0.0147;
-                c = 20;
-        }
-        double k = elem <= 2 && out <= 2 ? half_k : elem == 8 || out == 8 ? 0.0332 : float_k;
-        if (elem == 1 && out == 2) {
-                k = 0.0102;
-                c = 46.5;
-        } else if (elem == 4 && out == 2) {
-                k = 0.0087;
-                c = 20.4;
-        }
+        bool unary = n_src_ <= 1 && (kind_ == ELEM || kind_ == BITS || kind_ == FILL || kind_ == COPY);
         state().stats.n_vector_calls++;
-        begin(V, k * static_cast<double>(n) + c);
+        begin(V, vector_cycles(unary, n_src_ ? src_[0].elem : dst_.elem, dst_.elem, n));
 }
 
 /* Reach of an operand: count form n elements from its start, repeat form up to element top of the last repeat. */

@@ -62,10 +62,7 @@ inline uint64_t sector_bytes(uint64_t place, uint32_t rows, uint64_t len, uint64
         return n * 32;
 }
 inline double dma_cycles(bool load, uint64_t bytes) {
-        double blocks = static_cast<double>(twin::block().num), b = static_cast<double>(bytes);
-        if (!load)
-                return b / (9.96 + 3.79 / blocks) + 12.09;
-        return bytes < 25000 ? b / (7.9052 + 7.31 / blocks) + 27.01 : b / (9.9074 + 15.896 / blocks) + 27.01;
+        return dma_cycles(load, bytes, static_cast<double>(twin::block().num));
 }
 
 /* ---- order of GM accesses of one block: MTE2 reads against MTE3 writes ---- */
@@ -185,7 +182,7 @@ template <class Local, class R> inline bool move(const char *op, const Local &ds
         uint64_t step = r.rows == 1 ? r.len : r.src_step, to_step = r.rows == 1 ? r.len : r.dst_step;
         dma_limits(op, r.rows, r.len, elem, true);
         state().stats.n_vector_calls++;
-        begin(V, 0.0147 * r.rows * (r.len / 4) + 20);
+        begin(V, vector_cycles(true, 4, 4, static_cast<uint64_t>(r.rows) * (r.len / 4)));
         if (r.rows == 0 || r.len == 0)
                 return !counting();
         bounds(op, "dst", dst.buf_, (r.rows - 1) * to_step + r.len, dst.bytes_);

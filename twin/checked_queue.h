@@ -147,6 +147,8 @@ template <class Tensor> inline void que_free(Queue &q, const Tensor &t, HardEven
 /* ---- all blocks ---- */
 inline void sync_all() {
         barrier(PIPE_ALL);
+        for (Clock &c : state().clock)
+                c.time += twin::block().num > 1 ? SYNC_ALL : 0;
         state().meetings++;
         state().meeting = true;
 }

@@ -48,6 +48,17 @@ static const struct field fields[] = {
         {"vector_f32", "c", FIELD_DOUBLE, AT(vec_default_f32.c)},
         {"vector_f16", "k", FIELD_DOUBLE, AT(vec_default_f16.k)},
         {"vector_f16", "c", FIELD_DOUBLE, AT(vec_default_f16.c)},
+        {"vector_unary_f32", "k", FIELD_DOUBLE, AT(vec_unary_f32.k)},
+        {"vector_unary_f32", "c", FIELD_DOUBLE, AT(vec_unary_f32.c)},
+        {"vector_unary_f16", "k", FIELD_DOUBLE, AT(vec_unary_f16.k)},
+        {"vector_unary_f16", "c", FIELD_DOUBLE, AT(vec_unary_f16.c)},
+        {"vector_wide", "k", FIELD_DOUBLE, AT(vec_wide.k)},
+        {"vector_wide", "c", FIELD_DOUBLE, AT(vec_wide.c)},
+        {"cast_u8_f16", "k", FIELD_DOUBLE, AT(vec_u8_f16.k)},
+        {"cast_u8_f16", "c", FIELD_DOUBLE, AT(vec_u8_f16.c)},
+        {"cast_f32_f16", "k", FIELD_DOUBLE, AT(vec_f32_f16.k)},
+        {"cast_f32_f16", "c", FIELD_DOUBLE, AT(vec_f32_f16.c)},
+        {"sync_all_cycles", NULL, FIELD_DOUBLE, AT(sync_all_cycles)},
         {"launch_cycles", NULL, FIELD_DOUBLE, AT(launch_cycles)},
 };
 

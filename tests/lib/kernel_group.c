@@ -78,5 +78,11 @@ void kernel_soc(struct af_soc *ret_soc) {
                                    .small_bytes = 25000,
                                    .vec_default_f32 = {.0206, 22.5},
                                    .vec_default_f16 = {.0103, 22.5},
+                                   .vec_unary_f32 = {.0147, 20},
+                                   .vec_unary_f16 = {.0077, 20},
+                                   .vec_wide = {.0332, 18.9},
+                                   .vec_u8_f16 = {.0102, 46.5},
+                                   .vec_f32_f16 = {.0087, 20.4},
+                                   .sync_all_cycles = 1500,
                                    .launch_cycles = 9000};
 }

@@ -132,6 +132,12 @@ static int run_kernel(struct run *run, const struct af_bundle_step *s) {
         run->result->n_nodes_fused += k->n_nodes;
         run->result->modelled_bytes += k->hbm_bytes;
         run->result->moved_bytes += stats.mte2_bytes + stats.mte3_bytes + stats.scalar_bytes;
+        run->result->cycles += stats.total_cycles;
+        run->result->modelled_cycles += k->modelled_cycles;
+        run->result->mte2_cycles += stats.mte2_cycles;
+        run->result->v_cycles += stats.v_cycles;
+        run->result->mte3_cycles += stats.mte3_cycles;
+        run->result->pipe_cycles += AF_MAX(stats.mte2_cycles, AF_MAX(stats.v_cycles, stats.mte3_cycles));
         return r ? -1 : 0;
 }
 

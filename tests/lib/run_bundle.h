@@ -9,6 +9,8 @@
 struct run_result {
         uint32_t n_kernel_steps, n_framework_steps, n_nodes_fused;
         uint64_t moved_bytes, modelled_bytes; /* counted by the checked twin; by the schedule */
+        /* Summed over kernels: of the twin's timeline and the schedule's; each pipe alone; the longest pipe of each kernel. */
+        uint64_t cycles, modelled_cycles, mte2_cycles, v_cycles, mte3_cycles, pipe_cycles;
         char error[512];
 };
 /* How to launch a kernel of the bundle; without one its binary is loaded. */
