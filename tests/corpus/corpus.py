@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The fusion corpus as a table: launches, bytes, time and equality of every row.
+
+    corpus.py [--only NAME,...] [--json] [--write DIR [--sizes full]]
+
+Bytes and cycles are counted by the checked twin at full size, without computing; what is left to the framework counts as launches that read and
+write what the op by itself would. Results are compared with the reference at two other sizes, on ordinary and special values.
+Columns: launches/allowed; bytes over the least possible/allowed; the same with each buffer counted once per kernel, ours against
+TorchInductor's; equal to the reference; cycles; cycles over those of the busiest pipe; kernel lines; what is wrong.
+
+    --check     as a test: `ok NAME` or `not ok NAME` per row. Rows named in pending.txt need not be within their limits yet, and fail when they are
+    --sizes     sizes to compare at (small,odd), or of what is written
+    --no-run    counts alone
+    --measure   bytes of a run at full size instead of a count (slow)
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+import rows as corpus
+
+BELOW = {"causal_softmax_bf16", "residual_layer_norm_bf16", "residual_rms_norm_sum_returned", "layer_norm_backward", "group_norm", "cross_entropy",
+         "rotary"}  # rows on which each buffer once must be less than the peer's, not only as little
+
+# What cores hand each other within a kernel is in our figure; the peer's threads do so in private arrays, which its own does not count.
+PARTIAL_RESULTS = 0.005
+
+
+def write(rows, kind, directory):
+    os.makedirs(directory, exist_ok=True)
+    paths = []
+    for r in rows:
+        paths.append(os.path.join(directory, r.name + ".json"))
+        with open(paths[-1], "w", encoding="utf-8") as out:
+            json.dump(corpus.build(r, kind).doc, out)
+    return paths
+
+
+def tool(build, *args):
+    p = subprocess.run([os.path.join(build, "tests/tools/fragment_runs"), *args], stdout=subprocess.PIPE, text=True, check=False)
+    if p.returncode:
+        sys.exit(f"fragment_runs ended with {p.returncode}")
+    return {e["name"]: e for e in map(json.loads, p.stdout.splitlines())}
+
+
+def once_per_kernel(fragment, entry):
+    """Each buffer once per kernel that reads it, once per kernel that writes it; a workspace is both."""
+    total = sum(f["bytes"] for f in entry["framework"])
+    for k in entry["kernels"]:
+        seen = set()
+        for kind, index, nbytes, access in k["args"]:
+            if kind == "in":
+                nbytes = fragment.touched.get(index, nbytes)
+            for way in (1, 2):
+                if access & way and (kind, index, way) not in seen:
+                    seen.add((kind, index, way))
+                    total += nbytes
+    return total
+
+
+def judge(r, fragment, counted, runs):
+    """The row's figures and what is wrong with them."""
+    wrong = [e[key][:160] for e in [counted, *runs] for key in ("error", "why") if e.get(key)][:1]
+    kernels, left = counted["kernels"], counted["framework"]
+    least = fragment.least_bytes
+    moved = sum(k["moved"] for k in kernels) + sum(f["bytes"] for f in left)
+    out = {"row": r.name, "launches": len(kernels) + len(left), "launches_allowed": r.launches, "least_bytes": least, "bytes_allowed": r.ratio,
+           "kernels": len(kernels), "framework": [f"{f['op']}: {f['reason']}" for f in left], "lines": sum(k["lines"] for k in kernels),
+           "peer_kernels": r.peer[0], "peer_once": r.peer[1], "equal": None if not runs or any(e.get("error") for e in runs) else all(e["equal"] for e in runs),
+           "modelled": [k["modelled"] for k in kernels], "moved": [k["moved"] for k in kernels],
+           "bytes": round(moved / least, 4), "once": round(once_per_kernel(fragment, counted) / least, 4),
+           "cycles": sum(k["cycles"] for k in kernels), "blocks": [k["blocks"] for k in kernels],
+           "over_pipe": round(max((k["cycles"] / max(k["mte2"], k["v"], k["mte3"], 1) for k in kernels), default=0), 3)}
+    if counted.get("error"):
+        out["launches"] = 0
+    elif left:
+        wrong.append("left to the framework: " + "; ".join(dict.fromkeys(out["framework"])))
+    if out["launches"] > r.launches:
+        wrong.append("launches")
+    if out["bytes"] > r.ratio:
+        wrong.append("bytes")
+    if out["once"] > r.peer[1] + PARTIAL_RESULTS or (r.name in BELOW and out["once"] >= r.peer[1]):
+        wrong.append("bytes once per kernel")
+    if out["equal"] is False:
+        wrong.insert(0, "not equal")
+    out["wrong"] = wrong
+    out["within"] = not wrong
+    return out
+
+
+def measure(o, rows):
+    with tempfile.TemporaryDirectory() as d:
+        full = write(rows, "full", os.path.join(d, "full"))
+        counted = tool(o.build, *(["--run", "--flags", "-O2"] if o.measure else ["--count"]), *full)
+        runs = [tool(o.build, "--run", "--specials", *write(rows, kind, os.path.join(d, kind))) for kind in o.sizes.split(",") if not o.no_run]
+        for r in rows:
+            yield judge(r, corpus.build(r, "full"), counted[r.name], [run[r.name] for run in runs])
+
+
+def line(e):
+    times = f"{e['launches']}/{e['launches_allowed']}" if e["launches"] else "-"
+    ratio = f"{e['bytes']:.3f}/{e['bytes_allowed']:.2f}" if e["launches"] else "-"
+    once = f"{e['once']:.3f} {e['peer_once']:.3f}" if e["launches"] else f"-     {e['peer_once']:.3f}"
+    equal = {True: "yes", False: "NO", None: "-"}[e["equal"]]
+    return (f"{e['row']:31s} {'ok' if e['within'] else '--':2s} {times:>5s} {ratio:>11s} {once:>11s} {equal:>5s} {e['cycles']:>9d} {e['over_pipe']:>5.2f} "
+            f"{e['lines']:>5d}  {'; '.join(e['wrong'])[:150]}")
+
+
+def check(entries, pending):
+    bad = 0
+    for e in entries:
+        late, wrong = e["row"] in pending, "; ".join(e["wrong"])
+        good = e["equal"] is not False and (not e["within"] if late else e["within"])
+        bad += not good
+        print(f"{'ok' if good else 'not ok'} {e['row']}" + (f" # pending: {wrong}" if late and good else
+              ": is within now, take it out of pending.txt" if late and e["within"] else f": {wrong}" if not good else ""), flush=True)
+    return bad
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--build", default=os.environ.get("AF_BUILD_ROOT", os.path.join(ROOT, "build")))
+    p.add_argument("--only", default="")
+    p.add_argument("--json", action="store_true")
+    p.add_argument("--check", action="store_true")
+    p.add_argument("--write", metavar="DIR")
+    p.add_argument("--sizes", default=None)
+    p.add_argument("--no-run", action="store_true")
+    p.add_argument("--measure", action="store_true")
+    o = p.parse_args()
+    rows = [r for r in corpus.ROWS if not o.only or any(part in r.name for part in o.only.split(","))]
+    if o.write:
+        print("\n".join(path for kind in (o.sizes or "full").split(",") for path in write(rows, kind, os.path.join(o.write, kind))))
+        return 0
+    o.sizes = o.sizes or "small,odd"
+    if not rows:
+        sys.exit(f"no row has {o.only!r} in its name")
+    entries = list(measure(o, rows))
+    if o.check:
+        with open(os.path.join(HERE, "pending.txt"), encoding="utf-8") as f:
+            pending = {w for w in f.read().split("\n") if w and w[0] != "#"}
+        unknown = pending - {r.name for r in corpus.ROWS}
+        if unknown:
+            print(f"not ok pending.txt names no row: {', '.join(sorted(unknown))}")
+        return 1 if check(entries, pending) or unknown else 0
+    if o.json:
+        print(json.dumps(entries, indent=1))
+        return 0
+    print(f"{'row':31s} {'':2s} {'launch':>5s} {'bytes':>11s} {'once  peer':>11s} {'equal':>5s} {'cycles':>9s} {'/pipe':>5s} {'lines':>5s}")
+    for e in entries:
+        print(line(e))
+    print(f"{sum(e['within'] for e in entries)} of {len(entries)} rows within")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
