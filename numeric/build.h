@@ -91,10 +91,35 @@ af_val af_x_sin(struct af_builder *b, af_val x);
 af_val af_x_cos(struct af_builder *b, af_val x);
 af_val af_x_pow(struct af_builder *b, af_val x, af_val y);
 
+/* The exact rest and the quotients that go with it; is_half: both are float16 values, which takes fewer steps (expand_fmod.c). */
+af_val af_x_fmod(struct af_builder *b, af_val x, af_val y, bool is_half);
+af_val af_x_remainder(struct af_builder *b, af_val x, af_val y, bool is_half);
+af_val af_x_floor_div(struct af_builder *b, af_val x, af_val y, bool is_half);
+
+/* Bits (expand_bits.c). */
+af_val af_x_bit_xor(struct af_builder *b, af_val x, af_val y);
+/* |x| with the sign of s, on the bits of any float type: NaNs keep and give their sign. */
+af_val af_x_copysign(struct af_builder *b, af_val x, af_val s);
+/* BITWISE_AND OR XOR NOT on int16, int32 or masks; y is not read by NOT. */
+af_val af_x_bits(struct af_builder *b, enum af_op op, af_val x, af_val y);
 /*
- * Integer division and power on int16 or int32 values (expand_int.c), wrapping. n_bits: bits of the exponent's type without its sign.
+ * Shifts of int16 or int32 values. bits: of the type that they were widened from; most: what a shift to the right by a negative or a
+ * larger amount counts as.
  */
-af_val af_x_int_div(struct af_builder *b, af_val x, af_val y);
+af_val af_x_shift_left(struct af_builder *b, af_val x, af_val n, unsigned bits);
+af_val af_x_shift_right(struct af_builder *b, af_val x, af_val n, unsigned most);
+/* The same for an amount that is known. */
+af_val af_x_shift_const(struct af_builder *b, enum af_op op, af_val x, int64_t n, unsigned bits, bool is_signed);
+/* ISNAN ISINF ISFINITE of float16 or float32: a mask. */
+af_val af_x_float_kind(struct af_builder *b, enum af_op op, af_val x);
+
+/*
+ * Integer division (towards zero, or floor; 0 for y = 0) and power on int16 or int32 values (expand_int.c), wrapping. n_bits: bits of
+ * the exponent's type without its sign.
+ */
+af_val af_x_int_div(struct af_builder *b, af_val x, af_val y, bool floor);
+/* x - q y for that quotient q; 0 for y = 0. */
+af_val af_x_int_rest(struct af_builder *b, af_val x, af_val y, bool floor);
 af_val af_x_int_pow(struct af_builder *b, af_val x, af_val y, unsigned n_bits, bool is_signed);
 /* The same for an exponent that is known: the same value in every bit. */
 af_val af_x_int_pow_const(struct af_builder *b, af_val x, int64_t e);

@@ -73,6 +73,60 @@ static int64_t int64_div(int64_t x, int64_t y) {
         return y == -1 ? (int64_t) - (uint64_t)x : x / y;
 }
 
+static int64_t int64_rest(int64_t x, int64_t y, bool floor) {
+        int64_t r = y == 0 || y == -1 ? 0 : x % y;
+
+        return floor && r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+static int64_t int64_floor_div(int64_t x, int64_t y) {
+        int64_t r = int64_rest(x, y, false);
+
+        return int64_div(x, y) - (r != 0 && (r < 0) != (y < 0));
+}
+
+/* Amounts outside of the width give zeros, or to the right the sign. */
+static int64_t int64_shift(enum af_op op, int64_t x, int64_t n) {
+        if (op == AF_OP_SHIFT_LEFT)
+                return n < 0 || n > 63 ? 0 : (int64_t)((uint64_t)x << n);
+        return x >> (n < 0 || n > 63 ? 63 : n);
+}
+
+/* Of the ops on integers alone; *ret where op is one of them. */
+static bool int64_whole(enum af_op op, int64_t x, int64_t y, int64_t *ret) {
+        switch (op) {
+        case AF_OP_DIV:
+        case AF_OP_TRUNC_DIV:
+                *ret = int64_div(x, y);
+                return true;
+        case AF_OP_FLOOR_DIV:
+                *ret = int64_floor_div(x, y);
+                return true;
+        case AF_OP_REMAINDER:
+        case AF_OP_FMOD:
+                *ret = int64_rest(x, y, op == AF_OP_REMAINDER);
+                return true;
+        case AF_OP_SHIFT_LEFT:
+        case AF_OP_SHIFT_RIGHT:
+                *ret = int64_shift(op, x, y);
+                return true;
+        case AF_OP_BITWISE_NOT:
+                *ret = ~x;
+                return true;
+        case AF_OP_BITWISE_AND:
+                *ret = x & y;
+                return true;
+        case AF_OP_BITWISE_OR:
+                *ret = x | y;
+                return true;
+        case AF_OP_BITWISE_XOR:
+                *ret = x ^ y;
+                return true;
+        default:
+                return false;
+        }
+}
+
 static int64_t int64_pow(int64_t x, int64_t e) {
         uint64_t r = 1, base = (uint64_t)x;
 
@@ -95,6 +149,10 @@ static int64_t int64_clip(const struct af_expand_attrs *a, int64_t x) {
 }
 
 static int64_t int64_value(enum af_op op, const struct af_expand_attrs *attrs, int64_t x, int64_t y, int64_t z) {
+        int64_t r;
+
+        if (int64_whole(op, x, y, &r))
+                return r;
         switch (op) {
         case AF_OP_ABS:
                 return x < 0 ? (int64_t) - (uint64_t)x : x;
@@ -112,8 +170,6 @@ static int64_t int64_value(enum af_op op, const struct af_expand_attrs *attrs, i
                 return (int64_t)((uint64_t)x - (uint64_t)y);
         case AF_OP_MUL:
                 return (int64_t)((uint64_t)x * (uint64_t)y);
-        case AF_OP_DIV:
-                return int64_div(x, y);
         case AF_OP_MAXIMUM:
                 return x > y ? x : y;
         case AF_OP_MINIMUM:

@@ -111,9 +111,84 @@ static unsigned dtype_bits(enum af_dtype t) {
         return af_dtype_size(t) * 8;
 }
 
+/* Division and its rest on floats, in float32. */
+static af_val float_division(struct af_builder *b, enum af_op op, enum af_dtype t) {
+        af_val x = af_b_operand(b, 0, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
+        af_val y = af_b_operand(b, 1, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
+        bool is_half = float_compute(b) == AF_DTYPE_FLOAT16;
+
+        switch (op) {
+        case AF_OP_FLOOR_DIV:
+                return store(b, af_x_floor_div(b, x, y, is_half), t, false);
+        case AF_OP_REMAINDER:
+                return store(b, af_x_remainder(b, x, y, is_half), t, false);
+        case AF_OP_FMOD:
+                return store(b, af_x_fmod(b, x, y, is_half), t, false);
+        default: /* TRUNC_DIV */
+                return store(b, ROUND(TRUNC, DIV(x, y)), t, false);
+        }
+}
+
+static af_val float_binary(struct af_builder *b, enum af_op op, enum af_dtype t) {
+        enum af_dtype d = float_compute(b);
+        af_val x, y;
+
+        switch (op) {
+        case AF_OP_DIV:
+        case AF_OP_TRUE_DIV:
+                return store(b, binary(b, AF_PRIM_DIV, AF_N_PRIMS, d, d), t, false);
+        case AF_OP_POW:
+                x = af_b_operand(b, 0, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
+                y = af_b_operand(b, 1, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
+                return store(b, af_x_pow(b, x, y), t, false);
+        case AF_OP_COPYSIGN:
+                x = af_b_operand(b, 0, t, t);
+                return af_x_copysign(b, x, af_b_operand(b, 1, t, t));
+        default:
+                return float_division(b, op, t);
+        }
+}
+
+/* Shifts and powers, whose second operand is worth knowing. */
+static af_val int_by_amount(struct af_builder *b, enum af_op op, enum af_dtype t, enum af_dtype d) {
+        bool is_signed = af_dtype_kind(t) == 'i', is_pow = op == AF_OP_POW;
+        af_val x = af_b_operand(b, 0, t, d), y;
+
+        if (b->operands[1].is_scalar) {
+                int64_t n = (int64_t)scalar_imm(b, 1, t, AF_DTYPE_INT64);
+
+                return is_pow ? af_x_int_pow_const(b, x, n) : af_x_shift_const(b, op, x, n, dtype_bits(t), is_signed);
+        }
+        y = af_b_operand(b, 1, t, d);
+        if (is_pow)
+                return af_x_int_pow(b, x, y, dtype_bits(t) - is_signed, is_signed);
+        return op == AF_OP_SHIFT_LEFT ? af_x_shift_left(b, x, y, dtype_bits(t)) : af_x_shift_right(b, x, y, dtype_bits(t) - is_signed);
+}
+
+static af_val int_binary(struct af_builder *b, enum af_op op, enum af_dtype t) {
+        enum af_dtype d = compute_type(b, t);
+        bool floor = op == AF_OP_FLOOR_DIV || op == AF_OP_REMAINDER;
+        af_val x, y;
+
+        if (op == AF_OP_POW || op == AF_OP_SHIFT_LEFT || op == AF_OP_SHIFT_RIGHT)
+                return store(b, int_by_amount(b, op, t, d), t, op == AF_OP_SHIFT_RIGHT);
+        x = af_b_operand(b, 0, t, d);
+        y = af_b_operand(b, 1, t, d);
+        switch (op) {
+        case AF_OP_BITWISE_AND:
+        case AF_OP_BITWISE_OR:
+        case AF_OP_BITWISE_XOR:
+                return store(b, af_x_bits(b, op, x, y), t, true);
+        case AF_OP_REMAINDER:
+        case AF_OP_FMOD:
+                return store(b, af_x_int_rest(b, x, y, floor), t, true);
+        default:
+                return store(b, af_x_int_div(b, x, y, floor), t, false);
+        }
+}
+
 static af_val expand_binary(struct af_builder *b, enum af_op op, enum af_dtype t) {
         enum af_dtype d = compute_type(b, t), n = narrow_type(t, d);
-        af_val x, y;
 
         switch (op) {
         case AF_OP_ADD:
@@ -126,23 +201,8 @@ static af_val expand_binary(struct af_builder *b, enum af_op op, enum af_dtype t
                 return store(b, binary(b, AF_PRIM_MAX, AF_PRIM_MAXS, n, d), t, true);
         case AF_OP_MINIMUM:
                 return store(b, binary(b, AF_PRIM_MIN, AF_PRIM_MINS, n, d), t, true);
-        case AF_OP_DIV:
-                if (is_float(t))
-                        return store(b, binary(b, AF_PRIM_DIV, AF_N_PRIMS, n, d), t, false);
-                x = af_b_operand(b, 0, n, d);
-                y = af_b_operand(b, 1, n, d);
-                return store(b, af_x_int_div(b, x, y), t, false);
-        default: /* POW */
-                if (is_float(t)) {
-                        x = af_b_operand(b, 0, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
-                        y = af_b_operand(b, 1, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
-                        return store(b, af_x_pow(b, x, y), t, false);
-                }
-                x = af_b_operand(b, 0, n, d);
-                if (b->operands[1].is_scalar)
-                        return store(b, af_x_int_pow_const(b, x, (int64_t)scalar_imm(b, 1, n, AF_DTYPE_INT64)), t, false);
-                y = af_b_operand(b, 1, n, d);
-                return store(b, af_x_int_pow(b, x, y, dtype_bits(t) - (af_dtype_kind(t) == 'i'), af_dtype_kind(t) == 'i'), t, false);
+        default:
+                return is_float(t) ? float_binary(b, op, t) : int_binary(b, op, t);
         }
 }
 
@@ -238,6 +298,8 @@ static af_val int_unary(struct af_builder *b, enum af_op op, af_val x, enum af_d
                 return af_b_scalar(b, AF_PRIM_MINS, af_b_scalar(b, AF_PRIM_MAXS, x, minus_one), 1);
         case AF_OP_RELU:
                 return af_b_scalar(b, AF_PRIM_MAXS, x, 0);
+        case AF_OP_BITWISE_NOT:
+                return af_x_bits(b, op, x, x);
         default: /* SQUARE */
                 return MUL(x, x);
         }
@@ -381,6 +443,30 @@ static af_val truth_of(struct af_builder *b, unsigned i) {
         return o->is_scalar ? af_b_mask_const(b, af_scalar_bits(o, AF_DTYPE_BOOL) != 0) : af_b_truth(b, (af_val)i);
 }
 
+static af_val expand_bool_bits(struct af_builder *b, enum af_op op) {
+        af_val x = af_b_operand(b, 0, AF_DTYPE_BOOL, AF_DTYPE_MASK);
+
+        return af_x_bits(b, op, x, op == AF_OP_BITWISE_NOT ? x : af_b_operand(b, 1, AF_DTYPE_BOOL, AF_DTYPE_MASK));
+}
+
+/* isnan, isinf, isfinite: integers are finite. */
+static af_val expand_kind(struct af_builder *b, enum af_op op) {
+        enum af_dtype t = b->operands[0].dtype, d = float_compute(b);
+
+        return is_float(t) ? af_x_float_kind(b, op, af_b_operand(b, 0, d, d)) : af_b_mask_const(b, op == AF_OP_ISFINITE);
+}
+
+/* Integers as float32, by way of the tensors' dtype where they are constants. */
+static af_val expand_true_div(struct af_builder *b, enum af_dtype out) {
+        enum af_dtype t = operands_type(b, 0);
+        af_val x;
+
+        if (is_float(t))
+                return float_binary(b, AF_OP_TRUE_DIV, out);
+        x = af_b_operand(b, 0, t, out);
+        return DIV(x, af_b_operand(b, 1, t, out));
+}
+
 static af_val expand_logical(struct af_builder *b, enum af_op op) {
         af_val x = truth_of(b, 0), y;
 
@@ -417,6 +503,26 @@ static af_val expand_cast(struct af_builder *b, enum af_dtype out) {
         return o->is_scalar ? af_b_operand(b, 0, out, out) : af_b_convert(b, 0, o->dtype, out);
 }
 
+static af_val expand_elementwise(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, enum af_dtype out) {
+        const struct af_op_info *info = af_op_info(op);
+
+        switch (info->dtype_rule) {
+        case AF_DTYPES_LOGICAL:
+                return expand_logical(b, op);
+        case AF_DTYPES_BOOL_OUT:
+                return expand_kind(b, op);
+        case AF_DTYPES_TRUE_DIV:
+                return expand_true_div(b, out);
+        default:
+                break;
+        }
+        if (!(info->dtypes & AF_DTYPE_BIT(out)))
+                return refuse(b, "the op is not defined for this dtype");
+        if (out == AF_DTYPE_BOOL)
+                return expand_bool_bits(b, op);
+        return b->n_operands == 1 ? expand_unary(b, op, attrs, out) : expand_binary(b, op, out);
+}
+
 static af_val expand_op(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, enum af_dtype out) {
         const struct af_op_info *info = af_op_info(op);
 
@@ -430,11 +536,7 @@ static af_val expand_op(struct af_builder *b, enum af_op op, const struct af_exp
         case AF_CLASS_VIEW:
                 return expand_cast(b, out);
         case AF_CLASS_ELEMENTWISE:
-                if (info->dtype_rule == AF_DTYPES_LOGICAL)
-                        return expand_logical(b, op);
-                if (!(info->dtypes & AF_DTYPE_BIT(out)))
-                        return refuse(b, "the op is not defined for this dtype");
-                return b->n_operands == 1 ? expand_unary(b, op, attrs, out) : expand_binary(b, op, out);
+                return expand_elementwise(b, op, attrs, out);
         default:
                 return refuse(b, "no elementwise program for this op class");
         }

@@ -3,12 +3,12 @@
 #include "numeric/build_macros.h"
 
 /* int16: the rounded float32 quotient of two 16-bit integers never reaches an integer that the exact one misses. */
-static af_val div_i16(struct af_builder *b, af_val x, af_val y) {
+static af_val div_i16(struct af_builder *b, af_val x, af_val y, bool floor) {
         af_val fy = af_b_cast(b, y, AF_DTYPE_FLOAT32, AF_ROUND_NONE);
         af_val q = DIV(af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_NONE), fy);
 
         q = SELECT(IF(EQ, fy, 0.0f), DUP(0.0f), q);
-        q = af_b_cast(b, q, AF_DTYPE_INT32, AF_ROUND_TRUNC);
+        q = af_b_cast(b, q, AF_DTYPE_INT32, floor ? AF_ROUND_FLOOR : AF_ROUND_TRUNC);
         return af_b_cast(b, af_b_wrap(b, q, 16, true), AF_DTYPE_INT16, AF_ROUND_NONE);
 }
 
@@ -41,12 +41,46 @@ static af_val div_i32(struct af_builder *b, af_val x, af_val y) {
         return SELECT(af_b_cmps(b, AF_CMP_EQ, y, 0), af_b_dup(b, AF_DTYPE_INT32, 0), q);
 }
 
-af_val af_x_int_div(struct af_builder *b, af_val x, af_val y) {
-        return af_build_type(b, x) == AF_DTYPE_INT16 ? div_i16(b, x, y) : div_i32(b, x, y);
-}
-
 static uint64_t minus_one(const struct af_builder *b, af_val x) {
         return af_build_type(b, x) == AF_DTYPE_INT16 ? 0xffffu : 0xffffffffu;
+}
+
+/* The rest of the division towards zero for int32: 0 for y = 0. */
+static af_val rest_i32(struct af_builder *b, af_val x, af_val y, af_val q) {
+        af_val rest = SUB(x, MUL(q, y));
+
+        return SELECT(af_b_cmps(b, AF_CMP_EQ, y, 0), af_b_dup(b, AF_DTYPE_INT32, 0), rest);
+}
+
+/* Mask: the rest is zero or has y's sign, so that the quotient towards zero is the floor too. */
+static af_val is_floor_i32(struct af_builder *b, af_val rest, af_val y) {
+        af_val same = af_b_cmp(b, AF_CMP_EQ, INT_SHR(rest, 31), INT_SHR(y, 31));
+
+        return MASK_OR(af_b_cmps(b, AF_CMP_EQ, rest, 0), same);
+}
+
+af_val af_x_int_div(struct af_builder *b, af_val x, af_val y, bool floor) {
+        af_val q, is_floor;
+
+        if (af_build_type(b, x) == AF_DTYPE_INT16)
+                return div_i16(b, x, y, floor);
+        q = div_i32(b, x, y);
+        if (!floor)
+                return q;
+        is_floor = is_floor_i32(b, rest_i32(b, x, y, q), y);
+        return SELECT(is_floor, q, INT_ADDS(q, -1));
+}
+
+af_val af_x_int_rest(struct af_builder *b, af_val x, af_val y, bool floor) {
+        af_val zero, rest;
+
+        if (af_build_type(b, x) == AF_DTYPE_INT16) {
+                zero = IF(EQ, af_b_cast(b, y, AF_DTYPE_FLOAT32, AF_ROUND_NONE), 0.0f);
+                rest = SUB(x, MUL(div_i16(b, x, y, floor), y));
+                return SELECT(zero, af_b_dup(b, AF_DTYPE_INT16, 0), rest);
+        }
+        rest = rest_i32(b, x, y, div_i32(b, x, y));
+        return floor ? SELECT(is_floor_i32(b, rest, y), rest, ADD(rest, y)) : rest;
 }
 
 static af_val equals(struct af_builder *b, af_val x, int value) {

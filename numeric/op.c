@@ -24,6 +24,19 @@ const struct af_op_info *af_op_info(enum af_op op) {
         return &infos[op];
 }
 
+enum af_dtype af_op_result_dtype(enum af_op op, enum af_dtype d) {
+        switch (infos[op].dtype_rule) {
+        case AF_DTYPES_BOOL_OUT:
+        case AF_DTYPES_LOGICAL:
+        case AF_DTYPES_ANY:
+                return AF_DTYPE_BOOL;
+        case AF_DTYPES_TRUE_DIV:
+                return af_dtype_kind(d) == 'f' ? d : AF_DTYPE_FLOAT32;
+        default:
+                return d;
+        }
+}
+
 enum af_op af_op_from_name(const char *name) {
         for (unsigned i = 0; i < AF_N_OPS; i++)
                 if (!strcmp(infos[i].name, name))

@@ -32,6 +32,7 @@ enum af_op_dtype_rule {
         AF_DTYPES_SUM,
         AF_DTYPES_ANY,
         AF_DTYPES_GATHER,
+        AF_DTYPES_TRUE_DIV,
         AF_DTYPES_DECLARED
 };
 enum af_op_shape_rule {
@@ -62,5 +63,7 @@ struct af_op_info {
 
 /* Row of op; op < AF_N_OPS. Static memory. */
 const struct af_op_info *af_op_info(enum af_op op);
+/* Dtype of the result on tensors of d where the op's rule tells it from one dtype; for CAST, SUM, GATHER, WHERE and DECLARED: d. */
+enum af_dtype af_op_result_dtype(enum af_op op, enum af_dtype d);
 enum af_op af_op_from_name(const char *name);       /* AF_OP_INVALID where unknown */
 const char *af_op_class_name(enum af_op_class cls); /* "elementwise" */

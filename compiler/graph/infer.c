@@ -187,6 +187,9 @@ static enum af_dtype infer_dtype(struct af_infer_ctx *ctx, enum af_dtype *ret_co
         case AF_DTYPES_BOOL_OUT:
                 *ret_compute = common_dtype(ctx, 0);
                 return AF_DTYPE_BOOL;
+        case AF_DTYPES_TRUE_DIV:
+                d = *ret_compute = common_dtype(ctx, 0);
+                return d == AF_DTYPE_INVALID ? d : af_op_result_dtype(ctx->op, d);
         case AF_DTYPES_LOGICAL:
         case AF_DTYPES_ANY:
                 for (uint32_t i = 0; i < ctx->n_in; i++)

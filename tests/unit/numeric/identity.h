@@ -154,7 +154,7 @@ static void digest_op(enum af_op op, enum af_dtype d, bool gelu_tanh, void *scra
         const struct af_op_info *info = af_op_info(op);
         struct af_expand_attrs attrs = {};
         struct af_expand_operand o[3] = {};
-        enum af_dtype out = info->dtype_rule == AF_DTYPES_BOOL_OUT || info->dtype_rule == AF_DTYPES_LOGICAL ? AF_DTYPE_BOOL : d;
+        enum af_dtype out = af_op_result_dtype(op, d);
         static uint32_t in[3][2 * IDENTITY_N], r[2 * IDENTITY_N];
         const void *srcs[3] = {in[0], in[1], in[2]};
         static struct af_prog prog;

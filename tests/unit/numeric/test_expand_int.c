@@ -2,11 +2,14 @@
 /* Integer ops: every pair of 8-bit values, corners and samples of the wider types, int64 by its definition; nothing may trap. */
 #include "tests/unit/numeric/help.h"
 
-static const enum af_op binary_ops[] = {AF_OP_ADD, AF_OP_SUB, AF_OP_MUL, AF_OP_DIV, AF_OP_MAXIMUM, AF_OP_MINIMUM, AF_OP_POW,
-                                        AF_OP_EQ,  AF_OP_NE,  AF_OP_LT,  AF_OP_LE,  AF_OP_GT,      AF_OP_GE};
+static const enum af_op binary_ops[] = {AF_OP_ADD,         AF_OP_SUB,        AF_OP_MUL,         AF_OP_DIV,         AF_OP_MAXIMUM,
+                                        AF_OP_MINIMUM,     AF_OP_POW,        AF_OP_EQ,          AF_OP_NE,          AF_OP_LT,
+                                        AF_OP_LE,          AF_OP_GT,         AF_OP_GE,          AF_OP_BITWISE_AND, AF_OP_BITWISE_OR,
+                                        AF_OP_BITWISE_XOR, AF_OP_SHIFT_LEFT, AF_OP_SHIFT_RIGHT, AF_OP_FLOOR_DIV,   AF_OP_TRUNC_DIV,
+                                        AF_OP_REMAINDER,   AF_OP_FMOD};
 enum { N_BINARY = sizeof(binary_ops) / sizeof(binary_ops[0]) };
-static const enum af_op unary_ops[] = {AF_OP_ABS,  AF_OP_NEG,   AF_OP_SIGN,  AF_OP_RELU,   AF_OP_FLOOR,
-                                       AF_OP_CEIL, AF_OP_ROUND, AF_OP_TRUNC, AF_OP_SQUARE, AF_OP_CLIP};
+static const enum af_op unary_ops[] = {AF_OP_ABS,   AF_OP_NEG,   AF_OP_SIGN,   AF_OP_RELU, AF_OP_FLOOR,      AF_OP_CEIL,
+                                       AF_OP_ROUND, AF_OP_TRUNC, AF_OP_SQUARE, AF_OP_CLIP, AF_OP_BITWISE_NOT};
 enum { N_UNARY = sizeof(unary_ops) / sizeof(unary_ops[0]) };
 static const enum af_dtype types[] = {AF_DTYPE_INT8, AF_DTYPE_UINT8, AF_DTYPE_INT16, AF_DTYPE_INT32, AF_DTYPE_INT64};
 static const struct af_expand_attrs attrs = {.has_min = true, .has_max = true, .imin = -100, .imax = 100};
@@ -53,6 +56,44 @@ static __int128 power(enum af_dtype d, __int128 x, __int128 e) {
         return r;
 }
 
+static __int128 floor_div(__int128 x, __int128 y) {
+        __int128 q = y ? x / y : 0;
+
+        return y && q * y != x && (x < 0) != (y < 0) ? q - 1 : q;
+}
+
+static __int128 shifted(enum af_op op, enum af_dtype d, __int128 x, __int128 n) {
+        int bits = (int)af_dtype_size(d) * 8;
+        bool outside = n < 0 || n >= bits;
+
+        if (op == AF_OP_SHIFT_LEFT)
+                return outside ? 0 : x * ((__int128)1 << n);
+        return outside ? (x < 0 ? -1 : 0) : x >> n;
+}
+
+/* The ops that a bit pattern or a quotient defines. */
+static __int128 whole_value(enum af_op op, enum af_dtype d, __int128 x, __int128 y) {
+        switch (op) {
+        case AF_OP_BITWISE_AND:
+                return x & y;
+        case AF_OP_BITWISE_OR:
+                return x | y;
+        case AF_OP_BITWISE_XOR:
+                return x ^ y;
+        case AF_OP_SHIFT_LEFT:
+        case AF_OP_SHIFT_RIGHT:
+                return shifted(op, d, x, y);
+        case AF_OP_FLOOR_DIV:
+                return floor_div(x, y);
+        case AF_OP_REMAINDER:
+                return y ? x - floor_div(x, y) * y : 0;
+        case AF_OP_FMOD:
+                return y ? x % y : 0;
+        default: /* DIV, TRUNC_DIV */
+                return y ? x / y : 0;
+        }
+}
+
 static __int128 binary_value(enum af_op op, enum af_dtype d, __int128 x, __int128 y) {
         switch (op) {
         case AF_OP_ADD:
@@ -61,8 +102,6 @@ static __int128 binary_value(enum af_op op, enum af_dtype d, __int128 x, __int12
                 return x - y;
         case AF_OP_MUL:
                 return x * y;
-        case AF_OP_DIV:
-                return y ? x / y : 0;
         case AF_OP_MAXIMUM:
                 return x > y ? x : y;
         case AF_OP_MINIMUM:
@@ -79,8 +118,10 @@ static __int128 binary_value(enum af_op op, enum af_dtype d, __int128 x, __int12
                 return x <= y;
         case AF_OP_GT:
                 return x > y;
-        default:
+        case AF_OP_GE:
                 return x >= y;
+        default:
+                return whole_value(op, d, x, y);
         }
 }
 
@@ -98,6 +139,8 @@ static __int128 unary_value(enum af_op op, enum af_dtype d, __int128 x) {
                 return x > 0 ? x : 0;
         case AF_OP_SQUARE:
                 return x * x;
+        case AF_OP_BITWISE_NOT:
+                return ~x;
         case AF_OP_CLIP:
                 return x < low ? low : x > 100 ? 100 : x;
         default:
@@ -171,6 +214,9 @@ Test(expand_int, int32_division) {
                         put(AF_DTYPE_INT32, ys, i, y);
                 }
                 check_binary(&f, AF_OP_DIV, AF_DTYPE_INT32);
+                check_binary(&f, AF_OP_FLOOR_DIV, AF_DTYPE_INT32);
+                check_binary(&f, AF_OP_REMAINDER, AF_DTYPE_INT32);
+                check_binary(&f, AF_OP_FMOD, AF_DTYPE_INT32);
         }
         EXPECT_NONE(f);
 }
@@ -228,6 +274,62 @@ Test(expand_int, constants_are_like_tensors) {
                         for (unsigned v = 0; v < sizeof(values) / sizeof(values[0]); v++)
                                 for (int side = 0; side < 2; side++)
                                         check_constant(&f, binary_ops[k], types[t], side, values[v]);
+        }
+        EXPECT_NONE(f);
+}
+
+/* Every small amount and some beyond, on both sides of the range. */
+Test(expand_int, shifts) {
+        struct failures f = {0};
+        uint64_t seed = 21;
+
+        for (unsigned t = 0; t < 5; t++) {
+                for (size_t i = 0; i < N; i++) {
+                        put(types[t], xs, i, (int64_t)random64(&seed));
+                        put(types[t], ys, i, (int64_t)(i % 80) - 8);
+                }
+                check_binary(&f, AF_OP_SHIFT_LEFT, types[t]);
+                check_binary(&f, AF_OP_SHIFT_RIGHT, types[t]);
+        }
+        EXPECT_NONE(f);
+}
+
+Test(expand_int, bits_of_bools) {
+        static const enum af_op ops[] = {AF_OP_BITWISE_AND, AF_OP_BITWISE_OR, AF_OP_BITWISE_XOR};
+        const uint8_t x[4] = {0, 0, 1, 1}, y[4] = {0, 1, 0, 1};
+        uint8_t r[4];
+
+        for (unsigned k = 0; k < 3; k++) {
+                cr_assert_eq(eval(ops[k], 2, AF_DTYPE_BOOL, AF_DTYPE_BOOL, NULL, x, y, r, 4), 0);
+                for (int i = 0; i < 4; i++)
+                        cr_expect_eq(r[i], k == 0 ? (x[i] & y[i]) : k == 1 ? (x[i] | y[i]) : (x[i] ^ y[i]));
+        }
+        cr_assert_eq(eval(AF_OP_BITWISE_NOT, 1, AF_DTYPE_BOOL, AF_DTYPE_BOOL, NULL, x, NULL, r, 4), 0);
+        cr_expect(r[0] == 1 && r[2] == 0);
+}
+
+/* Integers are divided as float32; they are finite. */
+Test(expand_int, as_floats) {
+        struct failures f = {0};
+
+        for (unsigned t = 0; t < 5; t++) {
+                static float q[N];
+                static uint8_t kind[N];
+
+                fill(types[t], 60 + t);
+                cr_assert_eq(eval(AF_OP_TRUE_DIV, 2, types[t], AF_DTYPE_FLOAT32, NULL, xs, ys, q, N), 0);
+                for (size_t i = 0; i < N; i++) {
+                        float want = (float)get(types[t], xs, i) / (float)get(types[t], ys, i);
+
+                        if (q[i] != want && !(isnan(q[i]) && isnan(want)))
+                                fail(&f, "%s true_div: %a, want %a", af_dtype_name(types[t]), (double)q[i], (double)want);
+                }
+                for (enum af_op op = AF_OP_ISNAN; op <= AF_OP_ISFINITE; op++) {
+                        cr_assert_eq(eval(op, 1, types[t], AF_DTYPE_BOOL, NULL, xs, NULL, kind, N), 0);
+                        for (size_t i = 0; i < N; i++)
+                                if (kind[i] != (op == AF_OP_ISFINITE))
+                                        fail(&f, "%s %s", af_dtype_name(types[t]), af_op_info(op)->name);
+                }
         }
         EXPECT_NONE(f);
 }

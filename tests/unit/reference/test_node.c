@@ -128,11 +128,12 @@ Test(node, scalars) {
                 double first = 0;
                 if (info->cls > AF_CLASS_CAST)
                         continue;
-                bool where = op == AF_OP_WHERE, bool_out = info->dtype_rule == AF_DTYPES_BOOL_OUT || info->dtype_rule == AF_DTYPES_LOGICAL;
+                const char *d = info->dtypes & AF_DTYPE_BIT(AF_DTYPE_FLOAT32) ? "float32" : "int32";
+                bool where = op == AF_OP_WHERE, bool_out = af_op_result_dtype(op, AF_DTYPE_FLOAT32) == AF_DTYPE_BOOL;
                 for (size_t s = 0; s < AF_ARRAY_SIZE(shapes); s++) {
                         struct af_test_eval e;
-                        eval_node(&e, info->name, "", (const char *const[]){where ? "bool" : "float32", "float32", "float32"},
-                                  (const char *const[]){shapes[s], shapes[s], shapes[s]}, info->min_inputs, bool_out ? "bool" : "float32",
+                        eval_node(&e, info->name, "", (const char *const[]){where ? "bool" : d, d, d},
+                                  (const char *const[]){shapes[s], shapes[s], shapes[s]}, info->min_inputs, bool_out ? "bool" : d,
                                   shapes[s], (const double *const[]){where ? &truth : &x, &x, &x});
                         double v = af_test_output(&e, 0, 0);
                         cr_expect(s == 0 || v == first || (isnan(v) && isnan(first)), "%s of %s", info->name, shapes[s]);
