@@ -16,6 +16,7 @@
         X(EXPAND_COLUMN, "lib_expand_column", false)                                                                                       \
         X(ROW_LANES, "lib_row_lanes", true)                                                                                                \
         X(LANE_SUM, "lib_lane_sum", false)                                                                                                 \
+        X(ROW_CHUNKS, "lib_row_chunks", false)                                                                                             \
         X(LANE_TREE, "lib_lane_tree", true)                                                                                                \
         X(ROW_LEVELS, "lib_row_levels", true)                                                                                              \
         X(LEVEL_TOP, "lib_level_top", true)

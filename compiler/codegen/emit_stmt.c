@@ -194,22 +194,38 @@ static const char *level_pitch(struct emit *e, uint32_t v) {
                          e->phase_no);
 }
 
-static const char *row_lanes_text(struct emit *e, const struct af_kstmt *s) {
-        const struct af_kvalue *src = &e->phase->values[s->src[0]];
-        const char *type = emit_type(src->dtype), *cols, *pitch;
-        uint32_t axis;
-        emit_use(e, EMIT_LIB_ROW_LANES, s->combine);
+/* What a value's tile looks like to a combination along its rows: "rows, columns, pitch". */
+static const char *row_shape(struct emit *e, uint32_t v) {
+        const struct af_kvalue *src = &e->phase->values[v];
+        const struct af_stage *st = &e->phase->stages[src->stage];
+        uint32_t axis, inner = src->hold == AF_HOLD_COLUMN ? st->row_axis : st->inner_axis;
+        const char *cols = inner == AF_NONE ? "1" : emit_text(e, "l%u", inner), *pitch;
+        if (src->hold == AF_HOLD_ROW || src->hold == AF_HOLD_COLUMN)
+                return emit_text(e, "1, %s, 0", cols);
         if (src->hold == AF_HOLD_CHUNKS) {
                 const struct af_axis *x = loop_axis(e, &axis);
-                cols = emit_text(e, "(run%u + %" PRId64 ") / %" PRId64, axis, x->tile - 1, x->tile);
-                pitch = emit_size(e, "uint32_t", chunk_pitch(e, s->src[0]), "p%u_chunks", e->phase_no);
+                cols = x ? emit_text(e, "(run%u + %" PRId64 ") / %" PRId64, axis, x->tile - 1, x->tile) : emit_text(e, "%u", src->columns);
+                pitch = emit_size(e, "uint32_t", chunk_pitch(e, v), "p%u_chunks", e->phase_no);
         } else {
-                const struct af_stage *st = &e->phase->stages[src->stage];
-                cols = st->inner_axis == AF_NONE ? "1" : emit_text(e, "l%u", st->inner_axis);
                 pitch = emit_size(e, "uint32_t", st->pitch, "p%u_pitch%u", e->phase_no, src->stage);
         }
-        return emit_text(e, "RowLanes%s(%s, %s, %s, %s, %s);", emit_call_of(s->combine), view(e, s->dst, type), view(e, s->src[0], type),
-                         rows_of(e, s->src[0]), cols, pitch);
+        return emit_text(e, "%s, %s, %s", rows_of(e, v), cols, pitch);
+}
+
+static const char *row_lanes_text(struct emit *e, const struct af_kstmt *s) {
+        const char *type = emit_type(e->phase->values[s->src[0]].dtype);
+        emit_use(e, EMIT_LIB_ROW_LANES, s->combine);
+        return emit_text(e, "RowLanes%s(%s, %s, %s);", emit_call_of(s->combine), view(e, s->dst, type), view(e, s->src[0], type),
+                         row_shape(e, s->src[0]));
+}
+
+static const char *row_chunks_text(struct emit *e, const struct af_kstmt *s) {
+        emit_use(e, EMIT_LIB_ROW_LANES, AF_COMBINE_ADD);
+        emit_use(e, EMIT_LIB_LANE_SUM, AF_COMBINE_ADD);
+        emit_use(e, EMIT_LIB_ROW_CHUNKS, AF_COMBINE_ADD);
+        return emit_text(e, "RowChunks(%s, %s, %s, %s, %s);", view(e, s->dst, "float"), view(e, s->src[0], "float"),
+                         view(e, s->src[1], "float"), row_shape(e, s->src[0]),
+                         emit_size(e, "uint32_t", chunk_pitch(e, s->dst), "p%u_chunks", e->phase_no));
 }
 
 static bool sums_lanes(const struct emit *e, const struct af_kstmt *s) {
@@ -218,8 +234,8 @@ static bool sums_lanes(const struct emit *e, const struct af_kstmt *s) {
 
 static const char *lane_tree_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *dst = &e->phase->values[s->dst];
-        const char *type = emit_type(e->phase->values[s->src[0]].dtype), *rows = rows_of(e, s->src[0]), *lanes = view(e, s->src[0], type),
-                   *to = view(e, s->dst, type);
+        const char *type = emit_type(e->phase->values[s->src[0]].dtype), *lanes = view(e, s->src[0], type), *to = view(e, s->dst, type),
+                   *rows = dst->hold == AF_HOLD_ONE ? "1" : rows_of(e, s->src[0]);
         uint32_t axis;
         bool chunks = dst->hold == AF_HOLD_CHUNKS;
         const char *column = "", *step = "1";
@@ -306,6 +322,8 @@ static const char *stmt_text(struct emit *e, const struct af_kstmt *s) {
                 return fill_text(e, s);
         case AF_KSTMT_ROW_LANES:
                 return row_lanes_text(e, s);
+        case AF_KSTMT_ROW_CHUNKS:
+                return row_chunks_text(e, s);
         case AF_KSTMT_LANE_TREE:
                 return lane_tree_text(e, s);
         case AF_KSTMT_ROW_LEVELS:

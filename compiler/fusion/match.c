@@ -22,15 +22,11 @@ static enum fuse_refusal match_broadcast(const struct shape *s) {
         return s->n_reduce ? FUSE_NO_TYPE : FUSE_MERGED;
 }
 
-/* One reduction with what leads to it, and elementwise work on what it gives. */
+/* Reductions with what leads to them, and elementwise work on what they give. */
 static enum fuse_refusal match_reduce(const struct shape *s) {
         if (!s->n_reduce)
                 return FUSE_NO_TYPE;
-        if (s->n_reduce > 1)
-                return FUSE_TWO_REDUCTIONS;
-        if (s->x && s->x->after_reduce && (s->consumer_flags & FUSE_BROADCAST))
-                return FUSE_BROADCAST_BACK;
-        return FUSE_MERGED;
+        return FUSE_MERGED; /* whether they share a kernel is for the schedule to say */
 }
 
 static const struct matcher {

@@ -285,11 +285,12 @@ int af_space_build(struct af_arena *arena, const struct af_members *m, const uin
         b.node_dims = af_arena_calloc(arena, m->n, sizeof(*b.node_dims));
         ret_space->first_use = af_arena_calloc(arena, m->n + 1, sizeof(uint32_t));
         ret_space->node_axes = af_arena_calloc(arena, m->n, sizeof(uint32_t));
+        ret_space->node_reduced = af_arena_calloc(arena, m->n, sizeof(uint32_t));
         ret_space->skip = af_arena_calloc(arena, m->n, sizeof(bool));
         ret_space->empty_reduce = af_arena_calloc(arena, m->n, sizeof(bool));
         ret_space->unit_reduce = af_arena_calloc(arena, m->n, sizeof(bool));
-        if (!b.node_dims || !ret_space->first_use || !ret_space->node_axes || !ret_space->skip || !ret_space->empty_reduce ||
-            !ret_space->unit_reduce)
+        if (!b.node_dims || !ret_space->first_use || !ret_space->node_axes || !ret_space->node_reduced || !ret_space->skip ||
+            !ret_space->empty_reduce || !ret_space->unit_reduce)
                 return -ENOMEM;
         uint32_t n_uses = 2 * n_stores; /* most there can be: one list, never copied to a larger one */
         for (uint32_t i = 0; i < m->n; i++)

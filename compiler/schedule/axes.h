@@ -35,16 +35,17 @@ struct af_pack { /* a copy that makes an input dense, or spreads a dense output 
 struct af_space {
         int64_t extent[AF_KERNEL_MAX_AXES]; /* outermost first, none is 1 */
         uint32_t n_axes;
-        uint32_t reduced;    /* bits */
+        uint32_t reduced;    /* bits: by some reduction */
         uint32_t row, inner; /* axes that a tile spans; AF_NONE */
         struct af_use *
                 uses; /* operands of nodes[i]: uses[first_use[i] ..]; then sources of copied outputs; the stored outputs from first_store */
         uint32_t *first_use; /* n_nodes + 1 */
         uint32_t first_store, n_uses;
-        uint32_t *node_axes; /* per node: axes of its result */
-        bool *skip;          /* per node: a view or broadcast, or nothing of its result exists */
-        bool *empty_reduce;  /* per node: a reduction of nothing: its result is its identity */
-        bool *unit_reduce;   /* per node: a reduction over axes of one element */
+        uint32_t *node_axes;    /* per node: axes of its result */
+        uint32_t *node_reduced; /* per node: axes that it reduces; 0 */
+        bool *skip;             /* per node: a view or broadcast, or nothing of its result exists */
+        bool *empty_reduce;     /* per node: a reduction of nothing: its result is its identity */
+        bool *unit_reduce;      /* per node: a reduction over axes of one element */
 };
 
 struct af_members { /* the nodes of a group, searchable by node */

@@ -172,19 +172,10 @@ static int place_use(struct build *b, struct order *o, uint32_t i) {
         return r;
 }
 
-/* All reductions of a kernel run over the same axes of everything there is. */
+/* Which axes are reduced by someone, and the axes of every node. */
 static int find_reduced(struct build *b, struct order *o) {
-        uint64_t all = o->n == 64 ? UINT64_MAX : (UINT64_C(1) << o->n) - 1;
-        for (uint32_t i = 0; i < b->n_uses; i++) {
-                const struct line *l = &o->lines[i];
-                if (!l->reduces)
-                        continue;
-                if (l->axes != all)
-                        return unfit(b, "a reduction over fewer axes than its kernel has");
-                if (o->reduced && l->reduced != o->reduced)
-                        return unfit(b, "two reductions over different axes");
-                o->reduced = l->reduced;
-        }
+        for (uint32_t i = 0; i < b->n_uses; i++)
+                o->reduced |= o->lines[i].reduced;
         for (uint32_t i = 0; i < b->m->n; i++) {
                 if (b->space->skip[i])
                         continue;
@@ -197,11 +188,14 @@ static int find_reduced(struct build *b, struct order *o) {
 
 static void find_joins(const struct build *b, struct order *o) {
         for (uint32_t p = 0; p + 1 < o->n; p++) {
-                o->join[p] = !((o->reduced >> p ^ o->reduced >> (p + 1)) & 1);
+                o->join[p] = true;
                 for (uint32_t i = 0; o->join[p] && i < b->n_uses; i++) {
                         const struct line *l = &o->lines[i];
                         if (l->access)
                                 o->join[p] = l->strides[p] == l->strides[p + 1] * o->extent[p + 1];
+                        if (l->reduces)
+                                o->join[p] &=
+                                        !((l->reduced >> p ^ l->reduced >> (p + 1)) & 1) && !((l->axes >> p ^ l->axes >> (p + 1)) & 1);
                 }
                 for (uint32_t i = 0; o->join[p] && i < b->m->n; i++)
                         o->join[p] = !((o->node_axes[i] >> p ^ o->node_axes[i] >> (p + 1)) & 1);
@@ -235,10 +229,17 @@ static bool contiguous(const struct line *l, uint32_t row, uint32_t inner) {
 }
 
 /* Reduced axes that stand side by side must be one: their elements are combined in row-major order. */
-static bool runs_whole(const struct order *o) {
-        for (uint32_t p = 0; p + 1 < o->n; p++)
-                if ((o->reduced >> p & o->reduced >> (p + 1) & 1) && !o->join[p])
-                        return false;
+static bool runs_whole(const struct order *o, uint32_t n_uses) {
+        for (uint32_t i = 0; i < n_uses; i++) {
+                const struct line *l = &o->lines[i];
+                for (uint32_t p = 0, before = AF_NONE; l->reduces && p < o->n; p++) {
+                        if (!(l->axes >> p & 1))
+                                continue;
+                        if (before != AF_NONE && (l->reduced >> before & l->reduced >> p & 1) && (before + 1 != p || !o->join[before]))
+                                return false;
+                        before = p;
+                }
+        }
         return true;
 }
 
@@ -268,7 +269,7 @@ static int settle(struct build *b, struct order *o) {
                         dense(o, l->vary, l->strides);
                 }
         }
-        return runs_whole(o) ? 0 : unfit(b, "reduced axes that do not merge");
+        return runs_whole(o, b->n_uses) ? 0 : unfit(b, "reduced axes that do not merge");
 }
 
 /* The copy that makes an input dense, or spreads a dense output out: over all its axes before merging, merged for these two accesses alone.
@@ -328,8 +329,11 @@ static int finish(struct build *b, struct order *o) {
         s->uses = af_arena_calloc(b->arena, b->n_uses + 1, sizeof(*s->uses));
         if (!s->uses)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < b->m->n; i++)
+        for (uint32_t i = 0; i < b->m->n; i++) {
+                uint32_t u = s->first_use[i];
                 s->node_axes[i] = merged_bits(o, merged, o->node_axes[i]);
+                s->node_reduced[i] = u < s->first_use[i + 1] && o->lines[u].reduces ? merged_bits(o, merged, o->lines[u].reduced) : 0;
+        }
         for (uint32_t i = 0; i < b->n_uses; i++) {
                 const struct line *l = &o->lines[i];
                 s->uses[i] = b->uses[i].use;

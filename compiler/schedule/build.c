@@ -13,9 +13,9 @@ int sched_unfit(struct sched *s, const char *why) {
         return AF_SCHEDULE_E_UNFIT;
 }
 
-const struct reduction *sched_reduction(const struct sched *s, uint32_t position) {
+const struct reduction *sched_cross(const struct sched *s, uint32_t position) {
         uint32_t r = s->reduction_of[position];
-        return r != AF_NONE && s->reductions[r].real ? &s->reductions[r] : NULL;
+        return r != AF_NONE && s->reductions[r].cross ? &s->reductions[r] : NULL;
 }
 
 bool sched_ordered(const struct reduction *r) {
@@ -64,13 +64,6 @@ static int check_nodes(struct sched *s) {
         return 0;
 }
 
-static bool reads_late(const struct sched *s, uint32_t i) {
-        for (uint32_t u = s->sp.first_use[i]; u < s->sp.first_use[i + 1]; u++)
-                if (s->sp.uses[u].base_kind == AF_BASE_NODE && s->late[af_members_producer(&s->m, s->sp.uses[u].base)])
-                        return true;
-        return false;
-}
-
 static uint64_t reduced_count(const struct sched *s, uint32_t i) {
         const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
         int64_t in[AF_LIMIT_RANK] = {0};
@@ -89,7 +82,8 @@ static int add_reduction(struct sched *s, uint32_t i) {
         const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
         struct reduction *r = &s->reductions[s->n_reductions];
         const char *reason = "no program";
-        *r = (struct reduction){.node = i, .real = !s->sp.unit_reduce[i] && !s->sp.empty_reduce[i]};
+        *r = (struct reduction){.node = i, .real = !s->sp.unit_reduce[i] && !s->sp.empty_reduce[i], .reduced = s->sp.node_reduced[i]};
+        r->axes = r->real ? s->sp.uses[s->sp.first_use[i]].axes : 0;
         if (af_expand_reduce(n->op, s->g->values[n->in[0]].dtype, s->g->values[n->out[0]].dtype, reduced_count(s, i), &r->plan, &reason))
                 return sched_unfit(s, reason);
         s->n_real += r->real;
@@ -97,8 +91,7 @@ static int add_reduction(struct sched *s, uint32_t i) {
         return 0;
 }
 
-/* Which nodes stand behind the reduction; nothing there may look back over its axes. */
-static int find_sides(struct sched *s) {
+static int find_reductions(struct sched *s) {
         uint32_t n = 0; /* they are large */
         for (uint32_t i = 0; i < s->m.n; i++)
                 n += af_op_info(s->g->nodes[s->m.nodes[i]].op)->cls == AF_CLASS_REDUCE;
@@ -115,12 +108,6 @@ static int find_sides(struct sched *s) {
                 int r = af_op_info(s->g->nodes[s->m.nodes[i]].op)->cls == AF_CLASS_REDUCE ? add_reduction(s, i) : 0;
                 if (r)
                         return r;
-                bool behind = reads_late(s, i), is = sched_reduction(s, i) != NULL;
-                if (behind && is)
-                        return sched_unfit(s, "a reduction of a reduction");
-                s->late[i] = behind || is;
-                if (behind && s->sp.node_axes[i] & s->sp.reduced)
-                        return sched_unfit(s, "a reduction read back over its axis");
         }
         return 0;
 }
@@ -212,7 +199,7 @@ static int init(struct sched *s, const uint32_t *inputs, uint32_t n_inputs) {
         if (!r)
                 r = find_space(s);
         if (!r)
-                r = find_sides(s);
+                r = find_reductions(s);
         return r ? r : check_in_place(s);
 }
 
@@ -283,14 +270,15 @@ static int build(struct sched *s, struct af_kernel *best) {
                 return -ENOMEM;
         for (uint32_t choice = 0; choice < (s->n_real ? SCHED_CHOICES : 1); choice++) {
                 struct af_kernel k;
-                int r = sched_plan(s, choice, passes, &n);
-                if (r)
-                        return r;
-                if (!n || stores_nothing(s))
+                int r = sched_sides(s, choice);
+                if (!r)
+                        r = sched_plan(s, choice, passes, &n);
+                if (!r && (!n || stores_nothing(s)))
                         continue;
                 set_workspace(s, n_base);
-                r = build_plan(s, passes, n, &k);
-                if (r < 0 || (r && !found && choice + 1 == SCHED_CHOICES) || (r && !s->n_real))
+                if (!r)
+                        r = build_plan(s, passes, n, &k);
+                if (r < 0)
                         return r;
                 if (r || (found && k.modelled_cycles >= best->modelled_cycles))
                         continue;
@@ -308,7 +296,7 @@ static int build(struct sched *s, struct af_kernel *best) {
         return 0;
 }
 
-/* init, then one plan lowered and fitted with its smallest tile. */
+/* init, then the first plan that can be lowered and fits with its smallest tile. */
 int sched_check(struct sched *s, const uint32_t *inputs, uint32_t n_inputs) {
         struct pass *passes = af_arena_calloc(s->arena, MAX_PASSES, sizeof(*passes));
         uint32_t n = 0;
@@ -316,14 +304,21 @@ int sched_check(struct sched *s, const uint32_t *inputs, uint32_t n_inputs) {
                 return -ENOMEM;
         int r = init(s, inputs, n_inputs);
         uint32_t n_base = s->n_args;
-        if (!r)
-                r = sched_plan(s, 0, passes, &n);
         if (r || stores_nothing(s))
                 return r;
-        set_workspace(s, n_base);
-        for (uint32_t i = 0; !r && i < n; i++)
-                r = sched_least(s, &passes[i]);
-        return r;
+        for (uint32_t choice = 0; choice < (s->n_real ? SCHED_CHOICES : 1); choice++) {
+                r = sched_sides(s, choice);
+                if (!r)
+                        r = sched_plan(s, choice, passes, &n);
+                if (!r && !n)
+                        continue;
+                set_workspace(s, n_base);
+                for (uint32_t i = 0; !r && i < n; i++)
+                        r = sched_least(s, &passes[i]);
+                if (r <= 0)
+                        return r;
+        }
+        return AF_SCHEDULE_E_UNFIT;
 }
 
 int af_schedule_build(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc, struct af_kernel **ret_kernel,

@@ -77,6 +77,9 @@ static double vector_cycles(const struct af_soc *soc, const struct af_phase *p, 
                 double columns = p->values[s->src[0]].hold == AF_HOLD_CHUNKS ? 64 : st->inner;
                 return row_groups * ((columns + 63) / 64) * call(c, 64 * AF_MIN(rows, 255));
         }
+        case AF_KSTMT_ROW_CHUNKS:
+                return row_groups * ((st->inner + 63) / 64.0) * call(c, 64 * AF_MIN(rows, 255)) +
+                       (st->inner + 1023) / 1024.0 * (2 * row_groups * call(c, 64 * rows));
         case AF_KSTMT_LANE_TREE:
                 return s->src[1] == AF_NONE ? row_groups * call(c, 64 * rows) : 3 * call(c, 128 * rows) + 15 * c->c;
         case AF_KSTMT_ROW_LEVELS:

@@ -57,7 +57,7 @@ enum af_hold {
         AF_HOLD_COLUMN,  /* varies over the row axis only: one element per row, contiguous */
         AF_HOLD_ONE,     /* one element */
         AF_HOLD_LANES,   /* rows x 64 running lanes */
-        AF_HOLD_CHUNKS,  /* rows x chunk results (one per step of the phase's LOOP axis) */
+        AF_HOLD_CHUNKS,  /* rows x chunk results: one per 1,024 elements of the axis that is combined */
         AF_HOLD_LEVELS,  /* running rows, one per level of the recursion: levels x inner */
         AF_HOLD_BLOCKS,  /* scratch: a 32-byte block per row */
         AF_HOLD_SCRATCH, /* scratch of a lane tree: as LANES */
@@ -73,6 +73,7 @@ struct af_kvalue {
         enum af_place place;
         uint32_t offset;      /* bytes within its place */
         uint32_t graph_value; /* or AF_NONE */
+        uint32_t columns;     /* CHUNKS: results per row */
 };
 
 enum af_kstmt_kind {
@@ -82,9 +83,11 @@ enum af_kstmt_kind {
         AF_KSTMT_COPY,       /* bits of src[0], same hold */
         AF_KSTMT_EXPAND,     /* src[0] ROW, COLUMN or ONE -> dst, bits unchanged; src[1]: BLOCKS scratch or AF_NONE */
         AF_KSTMT_FILL,       /* every element of dst := imm */
-        AF_KSTMT_ROW_LANES,  /* dst LANES: combine with the columns of src[0] (FULL or CHUNKS), 64 at a time */
-        AF_KSTMT_LANE_TREE,  /* dst: one value per row from src[0] LANES, adjacent pairs; src[1]: SCRATCH or AF_NONE. dst CHUNKS: column =
-                                step of the LOOP axis */
+        AF_KSTMT_ROW_LANES,  /* dst LANES: combine with the columns of src[0], 64 at a time. src[0] FULL or CHUNKS: row by row; ROW, COLUMN:
+                                all of it as one row */
+        AF_KSTMT_ROW_CHUNKS, /* dst CHUNKS: the sum of each 1,024 columns of src[0] FULL, ROW or COLUMN; src[1] LANES: scratch */
+        AF_KSTMT_LANE_TREE,  /* dst: one value per row (ONE: one value) from src[0] LANES, adjacent pairs; src[1]: SCRATCH or AF_NONE.
+                                dst CHUNKS: column = step of the LOOP axis */
         AF_KSTMT_ROW_LEVELS, /* dst LEVELS: combine with the rows of src[0], chunks of 32 */
         AF_KSTMT_LEVEL_TOP,  /* dst: the result of src[0] LEVELS */
 };

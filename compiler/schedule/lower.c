@@ -17,6 +17,9 @@ static void lower_axes(struct lower *l) {
                                                .chunk_axis = AF_NONE};
         if (p->inner != AF_NONE && l->variant.inner_whole)
                 ph->axes[p->inner].role = AF_AXIS_WHOLE;
+        for (uint32_t a = 0; a < p->n_axes; a++)
+                if (p->whole >> a & 1)
+                        ph->axes[a].role = AF_AXIS_WHOLE;
         if (p->kind == PASS_LAST) {
                 bool whole = p->axes[p->over].extent <= AF_REDUCE_CHUNK;
                 ph->axes[p->over].role = whole ? AF_AXIS_WHOLE : AF_AXIS_LOOP;
@@ -29,8 +32,9 @@ static void lower_axes(struct lower *l) {
                 ph->axes[p->over].total = p->total;
                 ph->axes[p->chunk_axis].ragged_tail = p->kind == PASS_LAST && p->total % p->axes[p->over].extent;
         }
-        uint32_t levels = 2;
-        for (int64_t n = (p->kind == PASS_ROWS ? p->axes[p->over].extent : 1) / AF_REDUCE_ROWS; n > AF_REDUCE_ROWS;
+        uint32_t levels = 2, rows = p->kind == PASS_ROWS ? p->over : p->row;
+        bool levelled = p->kind == PASS_ROWS || (p->row != AF_NONE && p->whole >> p->row & 1);
+        for (int64_t n = (levelled ? p->axes[rows].extent : 1) / AF_REDUCE_ROWS; n > AF_REDUCE_ROWS;
              n = (n + AF_REDUCE_ROWS - 1) / AF_REDUCE_ROWS)
                 levels++;
         ph->levels = levels;
@@ -78,11 +82,9 @@ static int lower_stores(struct lower *l, bool late) {
                                 return r;
                         if (u->source == AF_NONE)
                                 v = l->node_value[p];
-                        uint32_t arg = u->pack ? s->n_args + s->pack_region[s->sp.first_store + i] : output_arg(s, i), axes = 0;
+                        uint32_t arg = u->pack ? s->n_args + s->pack_region[s->sp.first_store + i] : output_arg(s, i);
                         lower_access(l, u, arg, &access);
-                        for (uint32_t a = 0; a < l->p->n_axes; a++)
-                                axes |= l->p->axes[a].space_axis != AF_NONE && u->axes >> l->p->axes[a].space_axis & 1 ? 1u << a : 0;
-                        r = lower_store(l, v, &access, axes);
+                        r = lower_store(l, v, &access, lower_axes_of(l, u->axes));
                         if (r)
                                 return r;
                 }
@@ -114,15 +116,6 @@ static int lower_pack(struct lower *l) {
                         memory.arg = i;
         int r = lower_load(l, s->g->values[value].dtype, unpack ? &region : &memory, unpack ? AF_NONE : value, &v);
         return r ? r : lower_store(l, v, unpack ? &memory : &region, all);
-}
-
-static const uint32_t no_src[3] = {AF_NONE, AF_NONE, AF_NONE};
-static struct af_kstmt make(enum af_kstmt_kind kind, const struct reduction *r, uint32_t dst, uint32_t a, uint32_t b) {
-        struct af_kstmt stmt = {.kind = kind, .dst = dst, .combine = r->plan.combine, .imm = r->plan.identity};
-        memcpy(stmt.src, no_src, sizeof(no_src));
-        stmt.src[0] = a;
-        stmt.src[1] = b;
-        return stmt;
 }
 
 /* What reduction k combines in this pass: the group's value after its `pre` program, or the partials of the pass before. */
@@ -165,15 +158,15 @@ static int lower_last_body(struct lower *l, const struct reduction *r, uint32_t 
         if (!e && loop && !flush)
                 l->stage = STAGE_INIT;
         if (!e)
-                e = lower_emit(l, make(AF_KSTMT_FILL, r, lanes, AF_NONE, AF_NONE));
+                e = lower_emit(l, lower_combine(AF_KSTMT_FILL, r, lanes, AF_NONE, AF_NONE));
         l->stage = STAGE_BODY;
         if (!e)
-                e = lower_emit(l, make(AF_KSTMT_ROW_LANES, r, lanes, in, AF_NONE));
+                e = lower_emit(l, lower_combine(AF_KSTMT_ROW_LANES, r, lanes, in, AF_NONE));
         *ret_running = lanes;
         if (e || !flush)
                 return e;
-        e = lower_value(l, r->plan.acc, AF_HOLD_CHUNKS, all, ret_running);
-        return e ? e : lower_emit(l, make(AF_KSTMT_LANE_TREE, r, *ret_running, lanes, AF_NONE));
+        e = lower_chunks(l, r->plan.acc, all, l->p->over, ret_running);
+        return e ? e : lower_emit(l, lower_combine(AF_KSTMT_LANE_TREE, r, *ret_running, lanes, AF_NONE));
 }
 
 /* running: LANES, or CHUNKS which go through lanes once more. The result has the finish stage's shape. */
@@ -184,9 +177,9 @@ static int lower_last_finish(struct lower *l, const struct reduction *r, uint32_
                 uint32_t lanes;
                 e = lower_value(l, r->plan.acc, AF_HOLD_LANES, all, &lanes);
                 if (!e)
-                        e = lower_emit(l, make(AF_KSTMT_FILL, r, lanes, AF_NONE, AF_NONE));
+                        e = lower_emit(l, lower_combine(AF_KSTMT_FILL, r, lanes, AF_NONE, AF_NONE));
                 if (!e)
-                        e = lower_emit(l, make(AF_KSTMT_ROW_LANES, r, lanes, running, AF_NONE));
+                        e = lower_emit(l, lower_combine(AF_KSTMT_ROW_LANES, r, lanes, running, AF_NONE));
                 if (e)
                         return e;
                 l->phase->values[lanes].stage = STAGE_BODY; /* as many rows as a tile of the body */
@@ -199,17 +192,17 @@ static int lower_last_finish(struct lower *l, const struct reduction *r, uint32_
                 l->phase->values[scratch].stage = STAGE_BODY;
         }
         e = lower_value(l, r->plan.acc, lower_hold(l, axes), axes, ret);
-        return e ? e : lower_emit(l, make(AF_KSTMT_LANE_TREE, r, *ret, running, scratch));
+        return e ? e : lower_emit(l, lower_combine(AF_KSTMT_LANE_TREE, r, *ret, running, scratch));
 }
 
 static int lower_rows_body(struct lower *l, const struct reduction *r, uint32_t in, uint32_t *ret_running) {
         int e = lower_value(l, r->plan.acc, AF_HOLD_LEVELS, (1u << l->p->n_axes) - 1, ret_running);
         l->stage = STAGE_INIT;
         if (!e)
-                e = lower_emit(l, make(AF_KSTMT_FILL, r, *ret_running, AF_NONE, AF_NONE));
+                e = lower_emit(l, lower_combine(AF_KSTMT_FILL, r, *ret_running, AF_NONE, AF_NONE));
         l->stage = STAGE_BODY;
         l->phase->values[*ret_running].stage = STAGE_BODY;
-        return e ? e : lower_emit(l, make(AF_KSTMT_ROW_LEVELS, r, *ret_running, in, AF_NONE));
+        return e ? e : lower_emit(l, lower_combine(AF_KSTMT_ROW_LEVELS, r, *ret_running, in, AF_NONE));
 }
 
 static int store_partial(struct lower *l, uint32_t v, uint32_t k, uint32_t axes) {
@@ -230,7 +223,7 @@ static int lower_finish(struct lower *l, const uint32_t *running) {
         for (uint32_t i = 0, k = 0; i < s->n_reductions; i++) {
                 const struct reduction *r = &s->reductions[i];
                 uint32_t v;
-                if (!r->real)
+                if (!r->cross)
                         continue;
                 l->op_node = s->m.nodes[r->node];
                 int e = 0;
@@ -239,7 +232,7 @@ static int lower_finish(struct lower *l, const uint32_t *running) {
                 } else {
                         e = lower_value(l, r->plan.acc, lower_hold(l, axes), axes, &v);
                         if (!e)
-                                e = lower_emit(l, make(AF_KSTMT_LEVEL_TOP, r, v, running[k], AF_NONE));
+                                e = lower_emit(l, lower_combine(AF_KSTMT_LEVEL_TOP, r, v, running[k], AF_NONE));
                 }
                 if (!e && l->p->to_group)
                         e = lower_program(l, &r->plan.post, &v, l->phase->values[v].hold, axes, &l->node_value[r->node]);
@@ -255,20 +248,20 @@ static int lower_finish(struct lower *l, const uint32_t *running) {
 
 static int lower_reduction(struct lower *l) {
         struct sched *s = l->s;
-        uint32_t *running = af_arena_calloc(s->arena, s->n_real, sizeof(*running));
+        uint32_t *running = af_arena_calloc(s->arena, s->n_cross, sizeof(*running));
         bool *needed = af_arena_calloc(s->arena, s->m.n, sizeof(*needed));
         if (!running || !needed)
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_reductions && l->p->from_group; i++) {
                 const struct af_use *u = &s->sp.uses[s->sp.first_use[s->reductions[i].node]];
-                if (s->reductions[i].real && u->base_kind == AF_BASE_NODE)
+                if (s->reductions[i].cross && u->base_kind == AF_BASE_NODE)
                         needed[af_members_producer(&s->m, u->base)] = true;
         }
         int e = l->p->from_group ? lower_nodes(l, needed, false) : 0;
         for (uint32_t i = 0, k = 0; !e && i < s->n_reductions; i++) {
                 const struct reduction *r = &s->reductions[i];
                 uint32_t in;
-                if (!r->real)
+                if (!r->cross)
                         continue;
                 e = reduction_input(l, r, k, &in);
                 l->op_node = s->m.nodes[r->node];

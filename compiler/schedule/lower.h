@@ -51,6 +51,14 @@ int lower_store(struct lower *l, uint32_t v, const struct af_access *access, uin
 int lower_program(struct lower *l, const struct af_prog *prog, const uint32_t *operands, enum af_hold hold, uint32_t axes,
                   uint32_t *ret) AF_WARN_UNUSED;
 
+/* lower_resident.c: a combining statement, and chunk results along an axis. */
+struct af_kstmt lower_combine(enum af_kstmt_kind kind, const struct reduction *r, uint32_t dst, uint32_t a, uint32_t b);
+int lower_chunks(struct lower *l, enum af_dtype acc, uint32_t axes, uint32_t over, uint32_t *ret) AF_WARN_UNUSED;
+/* A reduction whose axis the tile holds whole: from v, its operand after `pre`, to one value per row, per column or per tile. */
+int lower_resident(struct lower *l, const struct reduction *r, uint32_t v, uint32_t *ret) AF_WARN_UNUSED;
+/* Bits of the pass for bits of the space. */
+uint32_t lower_axes_of(const struct lower *l, uint32_t space_axes);
+
 /* lower_nodes.c: the group's nodes that `roots` (per node) need, in this context; late: those behind the reduction. */
 int lower_nodes(struct lower *l, bool *needed, bool late) AF_WARN_UNUSED;
 int lower_use(struct lower *l, uint32_t use, uint32_t *ret) AF_WARN_UNUSED;

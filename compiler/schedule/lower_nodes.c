@@ -40,7 +40,7 @@ int lower_use(struct lower *l, uint32_t use, uint32_t *ret) {
 
 void lower_mark(const struct sched *s, bool *needed, bool late) {
         for (uint32_t i = s->m.n; i-- > 0;) {
-                if (!needed[i] || s->sp.skip[i] || (late && sched_reduction(s, i)))
+                if (!needed[i] || s->sp.skip[i] || (late && sched_cross(s, i)))
                         continue;
                 for (uint32_t u = s->sp.first_use[i]; u < s->sp.first_use[i + 1]; u++)
                         if (s->sp.uses[u].base_kind == AF_BASE_NODE)
@@ -108,6 +108,19 @@ static int lower_unit_reduce(struct lower *l, uint32_t i) {
         return r ? r : lower_program(l, &plan->post, &v, l->phase->values[v].hold, l->phase->values[v].axes, &l->node_value[i]);
 }
 
+static int lower_resident_reduce(struct lower *l, uint32_t i) {
+        const struct sched *s = l->s;
+        const struct reduction *red = &s->reductions[s->reduction_of[i]];
+        const struct af_use *u = &s->sp.uses[s->sp.first_use[i]];
+        uint32_t v;
+        int r = lower_use(l, s->sp.first_use[i], &v);
+        if (!r && s->g->values[u->value].dtype == AF_DTYPE_BOOL)
+                r = lower_to_mask(l, v, &v);
+        if (!r)
+                r = lower_program(l, &red->plan.pre, &v, l->phase->values[v].hold, l->phase->values[v].axes, &v);
+        return r ? r : lower_resident(l, red, v, &l->node_value[i]);
+}
+
 static int lower_empty_reduce(struct lower *l, uint32_t i) {
         struct sched *s = l->s;
         const struct af_reduce_plan *plan = &s->reductions[s->reduction_of[i]].plan;
@@ -125,7 +138,7 @@ int lower_nodes(struct lower *l, bool *needed, bool late) {
                 l->op_node = s->m.nodes[i];
                 int r = s->sp.empty_reduce[i]           ? lower_empty_reduce(l, i)
                         : s->sp.unit_reduce[i]          ? lower_unit_reduce(l, i)
-                        : s->reduction_of[i] != AF_NONE ? sched_unfit(l->s, "a reduction of a reduction")
+                        : s->reduction_of[i] != AF_NONE ? lower_resident_reduce(l, i)
                                                         : lower_elementwise(l, i);
                 l->op_node = AF_NONE;
                 if (r)

@@ -61,17 +61,26 @@ static int plan_pack(struct plan *p, uint32_t use) {
         return r ? r : plan_copy(p, use, PASS_PACK);
 }
 
+/* Axes that resident reductions combine. */
+static uint32_t resident_axes(const struct sched *s) {
+        uint32_t axes = 0;
+        for (uint32_t i = 0; i < s->n_reductions; i++)
+                axes |= s->reductions[i].real && !s->reductions[i].cross ? s->reductions[i].reduced : 0;
+        return axes;
+}
+
 static int plan_elementwise(struct plan *p) {
         struct pass *q;
         int r = next_pass(p, &q);
         if (r)
                 return r;
         q->kind = PASS_ELEMENTWISE;
+        q->whole = resident_axes(p->s);
         q->from_group = q->to_group = true;
         memcpy(q->axes, p->axes, sizeof(q->axes));
         q->n_axes = p->n_axes;
-        q->inner = q->n_axes ? q->n_axes - 1 : AF_NONE;
-        q->row = q->n_axes > 1 ? q->n_axes - 2 : AF_NONE;
+        q->inner = p->s->sp.inner;
+        q->row = p->s->sp.row;
         return 0;
 }
 
@@ -99,7 +108,7 @@ static int add_partials(struct plan *p, struct pass *q) {
                 elements *= p->axes[a].extent;
         for (uint32_t i = 0; i < p->s->n_reductions; i++) {
                 uint32_t region;
-                if (!p->s->reductions[i].real)
+                if (!p->s->reductions[i].cross)
                         continue;
                 int r = sched_add_region(p->s, p->s->reductions[i].plan.acc, elements, &region);
                 if (r)
@@ -133,6 +142,7 @@ static int plan_run(struct plan *p, uint32_t over, int64_t chunk, bool *ret_done
         }
         q->inner = q->n_axes - 1;
         q->row = last ? (q->n_axes > 1 ? q->n_axes - 2 : AF_NONE) : q->over;
+        q->whole = q->from_group && resident_axes(p->s) ? 1u << q->inner : 0;
         *ret_done = true;
         for (uint32_t a = 0; a < p->n_axes; a++)
                 *ret_done &= !p->axes[a].reduced;
@@ -176,24 +186,28 @@ static int plan_behind(struct plan *p) {
 
 int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *ret_n) {
         struct plan p = {.s = s, .passes = passes, .n_axes = s->sp.n_axes, .regions = AF_NONE};
+        uint32_t over = 0;
         int r = 0;
         bool done = false;
         s->n_regions = 0;
         *ret_n = 0;
         for (uint32_t i = 0; i < s->n_reductions; i++)
                 p.ordered_mul |=
-                        s->reductions[i].real && s->reductions[i].plan.combine == AF_COMBINE_MUL && sched_ordered(&s->reductions[i]);
+                        s->reductions[i].cross && s->reductions[i].plan.combine == AF_COMBINE_MUL && sched_ordered(&s->reductions[i]);
+        for (uint32_t i = 0; i < s->n_reductions; i++)
+                over |= s->reductions[i].cross ? s->reductions[i].reduced : 0;
         for (uint32_t a = 0; a < s->sp.n_axes; a++)
-                p.axes[a] = (struct pass_axis){.extent = s->sp.extent[a], .space_axis = a, .step = 1, .reduced = s->sp.reduced >> a & 1};
+                p.axes[a] = (struct pass_axis){.extent = s->sp.extent[a], .space_axis = a, .step = 1, .reduced = over >> a & 1};
         r = plan_before(&p);
-        if (!r && !s->n_real && !choice) {
+        if (!r && !s->n_cross) {
                 r = plan_elementwise(&p);
                 if (!r)
                         r = plan_behind(&p);
                 *ret_n = p.n;
                 return r;
         }
-        for (bool first = true; !r && s->n_real && !done; first = false) {
+        choice = choice >= CHOICE_MIXED ? choice - CHOICE_MIXED + 1 : choice - CHOICE_CROSS;
+        for (bool first = true; !r && !done; first = false) {
                 uint32_t over = p.n_axes - 1;
                 while (!p.axes[over].reduced)
                         over--;

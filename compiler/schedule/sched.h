@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the schedule. A kernel is a list of passes: copies that make inputs dense, then the group itself (elementwise), or one pass per
- * step of its reduction: each combines one axis (or the elements of one chunk of it) and hands partial results to the next through the
- * workspace; the last one also runs what follows the reduction. Last come copies that spread outputs out to strides of their own.
+ * Inside the schedule. A part of a kernel is a list of passes: copies that make inputs dense, then the nodes themselves (elementwise), or
+ * one pass per step of a reduction across tiles: each combines one axis (or the elements of one chunk of it) and hands partial results to
+ * the next through the workspace; the last one also runs what follows the reduction. Last come copies that spread outputs out to strides
+ * of their own. A reduction whose axis lies whole in a tile is a statement within a pass (resident): what follows may read it back over
+ * that axis.
  */
 #pragma once
 
@@ -20,6 +22,7 @@ struct pass {
         struct pass_axis axes[AF_KERNEL_MAX_AXES];
         uint32_t n_axes;
         uint32_t row, inner;       /* axes that a tile spans, or AF_NONE */
+        uint32_t whole;            /* bits: row and inner axis that a tile must hold whole, for resident reductions */
         uint32_t over;             /* LAST, ROWS: the axis that this pass combines */
         uint32_t chunk_axis;       /* LAST, ROWS: `over` is the elements of this axis' chunks; AF_NONE: the whole run */
         int64_t total;             /* elements of the run, over all chunks */
@@ -31,8 +34,10 @@ struct pass {
 };
 
 struct reduction {
-        uint32_t node; /* position */
-        bool real;     /* combines more than one element: has partials, in the order of the real ones */
+        uint32_t node;          /* position */
+        bool real;              /* combines more than one element */
+        bool cross;             /* across tiles, in the plan at hand: has partials, in the order of these; else resident */
+        uint32_t axes, reduced; /* bits of the space: of its operand */
         struct af_reduce_plan plan;
 };
 
@@ -47,9 +52,9 @@ struct sched {
         const uint32_t *stores;
         uint32_t n_stores;
         struct reduction *reductions;
-        uint32_t n_reductions, n_real;
+        uint32_t n_reductions, n_real, n_cross;
         uint32_t *reduction_of; /* per node, or AF_NONE */
-        bool *late;             /* per node: reads a reduction, or is one */
+        bool *late;             /* per node: reads a reduction across tiles, or is one */
         struct af_karg *args;
         uint32_t n_args, workspace_arg;
         struct af_region *regions;
@@ -65,8 +70,8 @@ struct variant {
         bool hoist_expand; /* expanded rows are kept for the whole block */
 };
 
-/* The real reduction at a node's position, or NULL. */
-const struct reduction *sched_reduction(const struct sched *s, uint32_t position);
+/* The reduction across tiles at a node's position, or NULL. */
+const struct reduction *sched_cross(const struct sched *s, uint32_t position);
 /* Whether float rounding makes the order of combining matter. */
 bool sched_ordered(const struct reduction *r);
 int sched_unfit(struct sched *s, const char *why);
@@ -75,11 +80,15 @@ int sched_add_region(struct sched *s, enum af_dtype dtype, int64_t elements, uin
 
 #define MAX_PASSES 96
 /*
- * plan.c: the passes of a kernel; packs first. choice 0: each reduced run in one pass where that can be; k > 0: the first run is cut into
- * chunks (k levels of rows, or chunks of 1,024) that are spread over the cores. *ret_n 0: the choice says nothing new. 0, -ENOMEM, UNFIT.
+ * plan.c: the passes of a part; packs first. CROSS + 0: each reduced run in one pass where that can be; CROSS + k: the first run is cut
+ * into chunks (k levels of rows, or chunks of 1,024) that are spread over the cores. RESIDENT: all reductions within a tile. MIXED + k:
+ * those over the innermost axis within a tile, those over rows across tiles, cut k levels of rows deep. *ret_n 0: the choice says nothing
+ * new. 0, -ENOMEM, UNFIT.
  */
+enum { CHOICE_RESIDENT, CHOICE_CROSS, CHOICE_MIXED = CHOICE_CROSS + 4, SCHED_CHOICES = CHOICE_MIXED + 2 };
 int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *ret_n) AF_WARN_UNUSED;
-#define SCHED_CHOICES 4u
+/* sides.c: which reductions run across tiles under a choice, and which nodes stand behind them. 0 or UNFIT: the choice is none. */
+int sched_sides(struct sched *s, uint32_t choice) AF_WARN_UNUSED;
 
 /* lower.c: pass -> phase without tile sizes. 0, -ENOMEM, UNFIT. */
 int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct af_phase *ret_phase) AF_WARN_UNUSED;

@@ -146,11 +146,16 @@ static int64_t others(const struct pass *p) {
         return n;
 }
 
+/* Rows of the least tile: running rows take them in chunks of 32, or in pieces of those where whole rows are long. */
+static int64_t row_unit(const struct pass *p) {
+        return p->kind == PASS_ROWS && !(p->whole >> p->inner & 1) ? AF_REDUCE_ROWS : 1;
+}
+
 /* Row tiles worth trying where the inner tile is given. */
 static int row_candidates(struct sched *s, struct af_phase *ph, const struct pass *p, int64_t inner, struct list *l) {
-        int64_t unit = p->kind == PASS_ROWS ? AF_REDUCE_ROWS : 1, most;
-        if (p->row == AF_NONE) {
-                add(l, 1, 1);
+        int64_t unit = row_unit(p), most;
+        if (p->row == AF_NONE || p->whole >> p->row & 1) {
+                add(l, p->row == AF_NONE ? 1 : p->axes[p->row].extent, INT64_MAX);
                 return 0;
         }
         int64_t extent = p->axes[p->row].extent, max = AF_MIN(extent, MAX_ROWS / unit * unit);
@@ -170,12 +175,14 @@ static int row_candidates(struct sched *s, struct af_phase *ph, const struct pas
 }
 
 static int inner_candidates(struct sched *s, struct af_phase *ph, const struct pass *p, struct variant v, struct list *l) {
-        if (p->inner == AF_NONE || p->kind == PASS_LAST || v.inner_whole) {
+        if (p->inner == AF_NONE || p->kind == PASS_LAST || v.inner_whole || p->whole >> p->inner & 1) {
                 add(l, p->inner == AF_NONE ? 1 : p->axes[p->inner].extent, INT64_MAX);
                 return 0;
         }
         int64_t extent = p->axes[p->inner].extent, unit = p->row == AF_NONE ? AF_KERNEL_ROUND : 64, most;
-        int64_t rows = p->kind == PASS_ROWS ? AF_MIN(p->axes[p->row].extent, AF_REDUCE_ROWS) : 1;
+        int64_t rows = p->row != AF_NONE && p->whole >> p->row & 1 ? p->axes[p->row].extent
+                       : p->row != AF_NONE                         ? AF_MIN(p->axes[p->row].extent, row_unit(p))
+                                                                   : 1;
         int r = largest(s, ph, p, false, rows, unit, extent, &most);
         if (r)
                 return r;
@@ -205,6 +212,8 @@ static int search(struct sched *s, struct af_phase *ph, const struct pass *p, st
 static bool worth_trying(const struct sched *s, const struct pass *p, struct variant v) {
         if (!v.inner_whole)
                 return !v.hoist_expand;
+        if (p->inner != AF_NONE && p->whole >> p->inner & 1)
+                return v.hoist_expand;
         if (p->inner == AF_NONE || (p->kind != PASS_LAST && p->row == AF_NONE && p->n_axes == 1))
                 return false;
         return p->axes[p->inner].extent <= (int64_t)s->soc->ub_bytes / 2;
@@ -243,8 +252,10 @@ int sched_least(struct sched *s, const struct pass *p) {
         int r = sched_lower(s, p, (struct variant){0}, &ph);
         if (r)
                 return r;
-        int64_t rows = p->row == AF_NONE || p->kind != PASS_ROWS ? 1 : AF_MIN(p->axes[p->row].extent, AF_REDUCE_ROWS);
+        int64_t rows = p->row == AF_NONE ? 1 : AF_MIN(p->axes[p->row].extent, row_unit(p));
         int64_t inner = p->inner == AF_NONE ? 1 : AF_MIN(p->axes[p->inner].extent, p->row == AF_NONE ? AF_KERNEL_ROUND : 64);
+        rows = p->row != AF_NONE && p->whole >> p->row & 1 ? p->axes[p->row].extent : rows;
+        inner = p->inner != AF_NONE && p->whole >> p->inner & 1 ? p->axes[p->inner].extent : inner;
         ph.buffers = 1;
         r = fits(s, &ph, p, rows, inner, &ok);
         return r || ok ? r : sched_unfit(s, "even the smallest tile does not fit the unified buffer");

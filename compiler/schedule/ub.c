@@ -24,13 +24,6 @@ struct scan {
         uint32_t high;
 };
 
-static uint32_t steps_of(const struct af_phase *p) {
-        for (uint32_t a = 0; a < p->n_axes; a++)
-                if (p->axes[a].role == AF_AXIS_LOOP)
-                        return (uint32_t)AF_MIN((p->axes[a].extent + p->axes[a].tile - 1) / p->axes[a].tile, UINT32_MAX / 2);
-        return 1;
-}
-
 uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v) {
         const struct af_stage *st = &p->stages[v->stage];
         uint32_t size = v->dtype == AF_DTYPE_MASK ? 1 : af_dtype_size(v->dtype), per_block = 32 / size;
@@ -47,7 +40,7 @@ uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v)
         case AF_HOLD_SCRATCH:
                 return st->rows * AF_REDUCE_LANES;
         case AF_HOLD_CHUNKS:
-                return st->rows * AF_ALIGN_UP(steps_of(p), per_block);
+                return st->rows * AF_ALIGN_UP(v->columns, per_block);
         case AF_HOLD_LEVELS:
                 return p->levels * AF_ALIGN_UP(st->pitch, per_block);
         case AF_HOLD_BLOCKS:

@@ -100,19 +100,37 @@ static void expect_unfit(const char *text, const char *why) {
         af_test_graph_deinit(&b.t);
 }
 
+static void expect_phases(const char *text, uint32_t n_phases, bool sync) {
+        struct built b;
+        build_text(&b, text);
+        cr_assert_eq(b.r, 0, "%s", b.why);
+        cr_expect_eq(b.k->n_phases, n_phases);
+        cr_expect_eq(b.k->needs_sync_all, sync);
+        af_test_graph_deinit(&b.t);
+}
+
+#define SUB_BACK                                                                                                                           \
+        "{'name':'u','op':'unsqueeze','inputs':['m'],'attrs':{'axes':[1]}," OUT(                                                           \
+                "k", "float32", "[8,1]") ",{'name':'s','op':'sub','inputs':['x','k']," OUT("t", "float32", "[8,9]")
+
+Test(schedule_build, reductions_within_a_tile) {
+        expect_phases(X("[8,9]") "'nodes':[" REDUCE("reduce_max", "x", "[1]", "m", "[8]") "," SUB_BACK "],'outputs':['t']", 1, false);
+        expect_phases(X("[8,9]") "'nodes':[" REDUCE("reduce_sum", "x", "[1]", "a", "[8]") "," REDUCE("reduce_sum", "x", "[0]", "b",
+                                                                                                     "[9]") "],'outputs':['a','b']",
+                      1, false);
+        expect_phases(X("[8,9]") "'nodes':[" REDUCE("reduce_sum", "x", "[1]", "a", "[8]") "," REDUCE("reduce_sum", "a", "[0]", "b",
+                                                                                                     "[]") "],'outputs':['b']",
+                      1, false);
+}
+
+/* Rows summed within tiles while columns are summed across them: chunks of rows on the cores, then their results. */
+Test(schedule_build, row_and_column_sums_of_one_read) {
+        expect_phases(X("[4096,1024]") "'nodes':[" REDUCE("reduce_sum", "x", "[1]", "a", "[4096]") "," REDUCE(
+                              "reduce_sum", "x", "[0]", "b", "[1024]") "],'outputs':['a','b']",
+                      2, true);
+}
+
 Test(schedule_build, refusals) {
-        expect_unfit(X("[8,9]") "'nodes':[" REDUCE("reduce_max", "x", "[1]", "m",
-                                                   "[8]") ",{'name':'u','op':'unsqueeze','inputs':['m'],'attrs':{'axes':["
-                                                          "1]}," OUT("k", "float32", "[8,1]") ",{'name':'s','op':'sub','inputs':['x','k']"
-                                                                                              "," OUT("t", "float32",
-                                                                                                      "[8,9]") "],'outputs':['t']",
-                     "a reduction read back over its axis");
-        expect_unfit(X("[8,9]") "'nodes':[" REDUCE("reduce_sum", "x", "[1]", "a", "[8]") "," REDUCE("reduce_sum", "x", "[0]", "b",
-                                                                                                    "[9]") "],'outputs':['a','b']",
-                     "two reductions over different axes");
-        expect_unfit(X("[8,9]") "'nodes':[" REDUCE("reduce_sum", "x", "[1]", "a", "[8]") "," REDUCE("reduce_sum", "a", "[0]", "b",
-                                                                                                    "[]") "],'outputs':['b']",
-                     "a reduction over fewer axes than its kernel has");
         expect_unfit(
                 "'inputs':[{'name':'x','dtype':'float32','shape':[8]},{'name':'i','dtype':'int64','shape':[4]}],"
                 "'nodes':[{'name':'n','op':'gather','inputs':['x','i'],'attrs':{'axis':0}," OUT("t", "float32", "[4]") "],'outputs':['t']",
