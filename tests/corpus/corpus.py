@@ -130,6 +130,7 @@ def main():
     p.add_argument("--only", default="")
     p.add_argument("--json", action="store_true")
     p.add_argument("--check", action="store_true")
+    p.add_argument("--figures", action="store_true", help="one JSON object per figure, for bench/run")
     p.add_argument("--write", metavar="DIR")
     p.add_argument("--sizes", default=None)
     p.add_argument("--no-run", action="store_true")
@@ -150,6 +151,10 @@ def main():
         if unknown:
             print(f"not ok pending.txt names no row: {', '.join(sorted(unknown))}")
         return 1 if check(entries, pending) or unknown else 0
+    if o.figures:
+        for name, value in (("within", sum(e["within"] for e in entries)), ("total", len(entries))):
+            print(json.dumps({"name": "corpus_rows_" + name, "value": value, "unit": "rows"}))
+        return 0
     if o.json:
         print(json.dumps(entries, indent=1))
         return 0
