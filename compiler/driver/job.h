@@ -15,8 +15,9 @@ struct af_unit {
         uint32_t group; /* or AF_NONE */
         uint32_t node;  /* framework node, or AF_NONE */
 };
-struct af_kernel_out { /* per group */
-        struct af_kernel *kernel;
+struct af_kernel_out {            /* per group */
+        struct af_kernel *kernel; /* its own arguments; the phases are those of the group that it is alike */
+        uint32_t alike;           /* first group that is the same but for numbers: its kernel serves both. Itself where there is none */
         struct af_digest key;
         const uint8_t *source; /* instantiated */
         uint32_t source_size;

@@ -53,7 +53,18 @@ int af_pass_emit(struct af_job *job) {
                 return -ENOMEM;
         memset(table, 0xff, size * sizeof(*table));
         for (uint32_t i = 0; i < n; i++) {
-                int r = emit(job, &job->kernels[i], &text, &symbol);
+                struct af_kernel_out *k = &job->kernels[i];
+                if (k->alike != i) { /* the same source: written once */
+                        const struct af_kernel_out *first = &job->kernels[k->alike];
+                        k->key = first->key;
+                        k->source = first->source;
+                        k->source_size = first->source_size;
+                        k->symbol = first->symbol;
+                        k->entry = first->entry;
+                        k->workspace_buffer = AF_NONE;
+                        continue;
+                }
+                int r = emit(job, k, &text, &symbol);
                 if (r)
                         return r;
                 job->kernels[i].entry = find_or_add(job, table, size - 1, i, &n_entries);

@@ -105,8 +105,8 @@ static const char *value_reason(struct fuse *f, uint32_t value) {
         return af_value_static_dims(f->g, value, dims) ? NULL : "symbolic shape";
 }
 
-/* NULL, or why no kernel can hold the node alone. */
-static const char *node_reason(struct fuse *f, uint32_t node) {
+/* NULL, or why no kernel can hold such a node, whatever the schedule says. */
+static const char *class_reason(struct fuse *f, uint32_t node) {
         const struct af_graph *g = f->g;
         const struct af_node *n = &g->nodes[node];
         enum af_op_class cls = af_op_info(n->op)->cls;
@@ -122,9 +122,20 @@ static const char *node_reason(struct fuse *f, uint32_t node) {
                 why = value_reason(f, n->out[i]);
         if (!why && cls != AF_CLASS_VIEW)
                 why = expand_reason(f, n);
-        if (!why && !f->fusable(f->userdata, g, &node, 1, &why) && !why)
-                why = "the schedule cannot run it";
         return why;
+}
+
+/* NULL, or why no kernel can hold the node alone; what the node's class decides is found once for all nodes that are alike. */
+static const char *alone_reason(struct fuse *f, uint32_t node) {
+        uint32_t k = f->alike->node_class[node];
+        const char *why = NULL;
+        if (!f->reason_known[k]) {
+                f->reasons[k] = class_reason(f, node);
+                f->reason_known[k] = true;
+        }
+        if (f->reasons[k])
+                return f->reasons[k];
+        return fuse_ask(f, &node, 1, &why) ? NULL : why;
 }
 
 int fuse_classify(struct fuse *f) {
@@ -146,7 +157,7 @@ int fuse_classify(struct fuse *f) {
                 if (af_op_info(node->op)->cls == AF_CLASS_VIEW)
                         f->alias[n] = node->op != AF_OP_RESHAPE || is_dense(g, node->in[0]);
                 if (!f->alias[n])
-                        f->fallback[n] = node_reason(f, n);
+                        f->fallback[n] = alone_reason(f, n);
         }
         return 0;
 }

@@ -110,6 +110,7 @@ static int emit_groups(struct fuse *f, struct af_fusion *ret) {
         for (uint32_t n = 0; n < g->n_nodes; n++)
                 alias[n] = f->live[n] && f->alias[n] && group_of[n] == AF_NONE;
         ret->group_of = group_of;
+        ret->alike = f->alike;
         ret->fallback = fallback;
         ret->alias_view = alias;
         return 0;

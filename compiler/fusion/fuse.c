@@ -31,7 +31,7 @@ static bool schedule_agrees(struct fuse *f, uint32_t p, uint32_t c, bool *ret_as
         if (!*ret_asked)
                 return true;
         n = fuse_candidate(f, p, c);
-        return n <= 1 || f->fusable(f->userdata, f->g, f->nodes, n, ret_why);
+        return n <= 1 || fuse_ask(f, f->nodes, n, ret_why);
 }
 
 /* First rule that allows the merge; the refusal of the rule that came furthest otherwise. */
@@ -141,7 +141,7 @@ static int take_apart(struct fuse *f, uint32_t *todo, uint32_t *ret_n) {
                         continue;
                 f->groups[n].asked = true;
                 uint32_t size = fuse_candidate(f, n, AF_NONE);
-                apart[n] = size > 1 && !f->fusable(f->userdata, f->g, f->nodes, size, &why);
+                apart[n] = size > 1 && !fuse_ask(f, f->nodes, size, &why);
         }
         for (uint32_t n = 0; n < n_nodes; n++)
                 if (f->live[n] && !f->fallback[n] && apart[fuse_find(f, n)])
@@ -203,6 +203,7 @@ static int allocate(struct fuse *f) {
         for (size_t i = 0; i < AF_ARRAY_SIZE(per_node); i++)
                 if (!(*per_node[i] = af_arena_calloc(&f->scratch, (size_t)n + 1, sizeof(uint32_t))))
                         return -ENOMEM;
+        f->alike = af_arena_alloc(f->g->arena, sizeof(*f->alike));
         f->groups = af_arena_calloc(&f->scratch, n, sizeof(*f->groups));
         f->live = af_arena_calloc(&f->scratch, n, sizeof(bool));
         f->after_reduce = af_arena_calloc(&f->scratch, n, sizeof(bool));
@@ -212,14 +213,16 @@ static int allocate(struct fuse *f) {
         f->n_outside = af_arena_calloc(&f->scratch, n_values, sizeof(uint32_t));
         f->value_mark = af_arena_calloc(&f->scratch, n_values, sizeof(uint32_t));
         f->is_output = af_arena_calloc(&f->scratch, n_values, sizeof(bool));
-        return f->groups && f->live && f->after_reduce && f->alias && f->fallback && f->users_first && f->n_outside && f->value_mark &&
-                               f->is_output
+        return f->alike && f->groups && f->live && f->after_reduce && f->alias && f->fallback && f->users_first && f->n_outside &&
+                               f->value_mark && f->is_output
                        ? 0
                        : -ENOMEM;
 }
 
 static int start(struct fuse *f) {
         int r = allocate(f);
+        if (!r)
+                r = fuse_ask_init(f);
         if (!r)
                 r = fuse_classify(f);
         if (!r)

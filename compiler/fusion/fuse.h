@@ -64,6 +64,11 @@ struct fuse_record {
         int64_t bytes_saved;
 };
 
+struct fuse_answer {
+        bool yes;
+        const char *why;
+};
+
 struct fuse {
         const struct af_graph *g;
         const struct af_rules *rules;
@@ -71,6 +76,12 @@ struct fuse {
         af_fusable_fn fusable;
         void *userdata;
         struct af_arena scratch;
+        struct af_alike *alike; /* in the graph's arena: the result keeps it */
+        struct af_intern asked; /* sets of nodes that the schedule was asked about, as af_alike writes them */
+        struct fuse_answer *answers;
+        uint32_t cap_answers;
+        bool *reason_known; /* per class of nodes: reasons[] is valid */
+        const char **reasons;
         /* per node */
         uint32_t *parent, *next;
         struct fuse_group *groups;
@@ -128,6 +139,12 @@ enum fuse_refusal fuse_match(struct fuse *f, const struct af_rule *rule, uint32_
                              uint32_t consumer);
 /* First rule that holds a single group, or NULL. */
 const struct af_rule *fuse_match_single(struct fuse *f, uint32_t p);
+
+/* ---- ask.c ---- */
+/* Sorts the nodes into classes. 0 or -ENOMEM. */
+int fuse_ask_init(struct fuse *f) AF_WARN_UNUSED;
+/* The schedule's answer about a set of nodes in topological order; asked once for all sets that are alike. *ret_why where false. */
+bool fuse_ask(struct fuse *f, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why);
 
 /* ---- classify.c ---- */
 /* Node flags (FUSE_BROADCAST, …). */

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "compiler/fusion/rules.h"
-#include "compiler/graph/graph.h"
+#include "compiler/graph/alike.h"
 #include "runtime/soc.h"
 
 struct af_group {
@@ -38,6 +38,7 @@ struct af_fusion {
         const bool *alias_view;
         struct af_decision *decisions;
         uint32_t n_decisions;
+        struct af_alike *alike; /* finds groups that are alike: one kernel serves them all */
 };
 
 /*

@@ -128,6 +128,59 @@ Test(plan, samples_become_one_kernel_each) {
         }
 }
 
+/* abs(p) + y and y + abs(s), with the framework between them: one kernel, launched twice. */
+Test(plan, alike_groups_share_one_kernel_and_keep_their_own_arguments) {
+        static const char text[] = FRAGMENT(
+                IN("x", "[8,5]") "," IN("y", "[8,5]"),
+                "{\"name\":\"a\",\"op\":\"opaque\",\"inputs\":[\"x\"],\"outputs\":" OUT(
+                        "p",
+                        "[8,5]") "},"
+                                 "{\"name\":\"b\",\"op\":\"abs\",\"inputs\":[\"p\"],\"outputs\":" OUT(
+                                         "q",
+                                         "[8,5]") "},"
+                                                  "{\"name\":\"c\",\"op\":\"add\",\"inputs\":[\"q\",\"y\"],\"outputs\":" OUT(
+                                                          "r",
+                                                          "[8,5]") "},"
+                                                                   "{\"name\":\"d\",\"op\":\"opaque\",\"inputs\":[\"r\"],\"outputs\":" OUT(
+                                                                           "s", "[8,5]") "},"
+                                                                                         "{\"name\":\"e\",\"op\":\"abs\",\"inputs\":[\"s\"]"
+                                                                                         ",\"outputs\":" OUT(
+                                                                                                 "t", "[8,5]") "},"
+                                                                                                               "{\"name\":\"f\",\"op\":"
+                                                                                                               "\"add\",\"inputs\":[\"y\","
+                                                                                                               "\"t\"],\"outputs\":" OUT(
+                                                                                                                       "u", "[8,5]") "}",
+                "\"u\"");
+        struct af_buf plan = plan_of(text, NULL);
+        struct af_plan_view view;
+        struct af_bundle b;
+        const char *why = "";
+        cr_assert_eq(af_plan_read(plan.data, plan.size, &view), 0);
+        cr_assert_eq(view.n_kernels, 1);
+        void *copy = aligned_alloc(64, AF_ALIGN_UP(view.skeleton_size, 64u));
+        memcpy(copy, view.skeleton, view.skeleton_size);
+        cr_assert_eq(af_bundle_open(copy, view.skeleton_size, &b, &why), 0, "%s", why);
+        const struct af_bundle_step *s[4];
+        cr_assert_eq(af_bundle_count(&b, AF_SECTION_STEPS), 4);
+        for (uint32_t i = 0; i < 4; i++)
+                s[i] = af_bundle_at(&b, AF_SECTION_STEPS, i);
+        cr_assert(s[1]->kind == AF_STEP_KERNEL && s[3]->kind == AF_STEP_KERNEL && s[1]->n_args == 3 && s[3]->n_args == 3);
+        uint32_t n_alike = 0;
+        for (uint32_t i = 0; i < 3; i++) {
+                const struct af_bundle_arg *p = af_bundle_at(&b, AF_SECTION_ARGS, s[1]->first_arg + i);
+                const struct af_bundle_arg *q = af_bundle_at(&b, AF_SECTION_ARGS, s[3]->first_arg + i);
+                const struct af_bundle_buffer *bp = af_bundle_at(&b, AF_SECTION_BUFFERS, p->buffer);
+                const struct af_bundle_buffer *bq = af_bundle_at(&b, AF_SECTION_BUFFERS, q->buffer);
+                cr_assert_eq(p->access, q->access);
+                cr_assert_eq(bp->kind == AF_BUFFER_INPUT, bq->kind == AF_BUFFER_INPUT, "y stands where y stood");
+                n_alike += bp->kind == AF_BUFFER_INPUT;
+        }
+        cr_assert_eq(n_alike, 1);
+        free(copy);
+        af_plan_view_deinit(&view);
+        af_buf_deinit(&plan);
+}
+
 Test(plan, unfused_gives_a_kernel_per_node) {
         struct af_driver_opts opts = {.no_fuse = true};
         struct af_buf a = plan_of(base_text, &opts);
