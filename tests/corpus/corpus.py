@@ -4,7 +4,7 @@
 
     corpus.py [--only NAME,...] [--json] [--write DIR [--sizes full]]
 
-Bytes and cycles are counted by the checked twin at full size, without computing; what is left to the framework counts as launches that read and
+Bytes and cycles are counted by the checked twin at full size, without computing unless what moves depends on data; what is left to the framework counts as launches that read and
 write what the op by itself would. Results are compared with the reference at two other sizes, on ordinary and special values.
 Columns: launches/allowed; bytes over the least possible/allowed; the same with each buffer counted once per kernel, ours against
 TorchInductor's; equal to the reference; cycles; cycles over those of the busiest pipe; kernel lines; what is wrong.
@@ -15,6 +15,7 @@ TorchInductor's; equal to the reference; cycles; cycles over those of the busies
     --measure   bytes of a run at full size instead of a count (slow)
 """
 import argparse
+import array
 import json
 import os
 import subprocess
@@ -38,8 +39,12 @@ def write(rows, kind, directory):
     paths = []
     for r in rows:
         paths.append(os.path.join(directory, r.name + ".json"))
+        fragment = corpus.build(r, kind)
         with open(paths[-1], "w", encoding="utf-8") as out:
-            json.dump(corpus.build(r, kind).doc, out)
+            json.dump(fragment.doc, out)
+        for i, indices in fragment.indices.items():
+            with open(os.path.join(directory, f"{r.name}.{i}.in"), "wb") as out:
+                out.write(array.array("q", indices).tobytes())
     return paths
 
 
@@ -97,11 +102,15 @@ def judge(r, fragment, counted, runs):
 
 def measure(o, rows):
     with tempfile.TemporaryDirectory() as d:
-        full = write(rows, "full", os.path.join(d, "full"))
-        counted = tool(o.build, *(["--run", "--flags", "-O2"] if o.measure else ["--count"]), *full)
+        full = os.path.join(d, "full")
+        run = [r for r in rows if o.measure or corpus.build(r, "full").by_data]
+        count = [r for r in rows if r not in run]
         runs = [tool(o.build, "--run", "--specials", *write(rows, kind, os.path.join(d, kind))) for kind in o.sizes.split(",") if not o.no_run]
+        counted = tool(o.build, "--count", *write(count, "full", full)) if count else {}
+        runs.append(tool(o.build, "--run", "--inputs", full, "--flags", "-O2", *write(run, "full", full)) if run else {})
+        counted.update(runs[-1])
         for r in rows:
-            yield judge(r, corpus.build(r, "full"), counted[r.name], [run[r.name] for run in runs])
+            yield judge(r, corpus.build(r, "full"), counted[r.name], [e[r.name] for e in runs if r.name in e])
 
 
 def line(e):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builder of fragments, one method per op, shapes and dtypes inferred: what a front end would send."""
 import math
+import random
 import struct
 
 PACK = {"float32": "<f", "float64": "<d", "int32": "<i", "int64": "<q", "bool": "<?"}
@@ -28,17 +29,26 @@ def together(*shapes):
 
 
 class Fragment:
-    """Values come from input and scalar, nodes from everything else; output ends it. touched: bytes read of an input that is not read whole."""
+    """
+    Values come from input and scalar, nodes from everything else; output ends it. touched: bytes read of an input that is not read whole.
+    indices: the elements of an int64 input, in range. by_data: what moves depends on them.
+    """
 
     def __init__(self, name):
         self.doc = {"schema": "autofuse.fragment/1", "name": name, "target": {"soc": "Ascend910B2"}, "numerics": "strict", "symbols": [],
                     "inputs": [], "constants": [], "nodes": [], "outputs": []}
-        self.inputs, self.outputs, self.touched = [], [], {}
+        self.inputs, self.outputs, self.touched, self.indices, self.by_data = [], [], {}, {}, False
 
     def input(self, *shape, dtype="float32"):
         v = Value(f"x{len(self.inputs)}", dtype, shape)
         self.doc["inputs"].append({"name": v, "dtype": dtype, "shape": list(shape)})
         self.inputs.append(v)
+        return v
+
+    def index_input(self, n, high):
+        v = self.input(n, dtype="int64")
+        chosen = random.Random(f"{self.doc['name']} {n} {high}")
+        self.indices[len(self.inputs) - 1] = [chosen.randrange(high) for _ in range(n)]
         return v
 
     def scalar(self, value, dtype="float32"):

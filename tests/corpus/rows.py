@@ -300,7 +300,7 @@ def negative_log_likelihood(f, logs, target):
 
 @row(1, 1.05, (5, 2.002))
 def cross_entropy(f, s):
-    x, t = f.input(s.rows, s.columns), f.input(s.rows, dtype="int64")
+    x, t = f.input(s.rows, s.columns), f.index_input(s.rows, s.columns)
     loss, counts = negative_log_likelihood(f, f.softmax(x, log=True), t)
     n = f.cast(f.reduce("reduce_sum", counts, dtype="int64"), "float32")
     f.output(f.div(f.reduce("reduce_sum", loss), n))
@@ -308,7 +308,7 @@ def cross_entropy(f, s):
 
 @row(1, 1.05, (6, 1.0))
 def cross_entropy_vocab_151936(f, s):
-    x, t = f.input(s.vocab_rows, s.vocab, dtype="bfloat16"), f.input(s.vocab_rows, dtype="int64")
+    x, t = f.input(s.vocab_rows, s.vocab, dtype="bfloat16"), f.index_input(s.vocab_rows, s.vocab)
     f.output(negative_log_likelihood(f, f.softmax(f.cast(x, "float32"), log=True), t)[0])
 
 
@@ -325,9 +325,10 @@ def rotary(f, s):
 
 @row(1, 1.02, (1, 1.031))
 def embedding_add(f, s):
-    e, i, p = f.input(s.table, s.width), f.input(s.rows, dtype="int64"), f.input(s.width)
+    e, i, p = f.input(s.table, s.width), f.index_input(s.rows, s.table), f.input(s.width)
     f.output(f.add(f.node("gather", [e, i], (e.dtype, (s.rows, s.width)), axis=0, origin="aten.index.Tensor"), p))
-    f.touched[0] = round(s.table * (1 - (1 - 1 / s.table) ** s.rows)) * s.width * 4  # distinct rows expected of uniform indices
+    f.touched[0] = len(set(f.indices[1])) * s.width * 4
+    f.by_data = True
 
 
 @row(1, 1.02, (2, 1.0))
