@@ -110,7 +110,7 @@ static void emit_body(struct emit *e) {
         for (uint32_t i = 0; i < e->k->n_phases && !e->error; i++) {
                 if (i) {
                         emit_line(e, "PipeBarrier<PIPE_ALL>();");
-                        if (e->k->needs_sync_all)
+                        if (e->k->phases[i].sync_before)
                                 emit_line(e, "SyncAll<true>();");
                 }
                 emit_phase(e, i);

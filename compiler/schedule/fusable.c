@@ -49,21 +49,20 @@ bool af_schedule_fusable_in(struct af_arena *scratch, const struct af_soc *soc, 
         struct ends e = {0};
         const char *why = "no memory";
         af_arena_reset(scratch);
-        struct sched *s = af_arena_alloc(scratch, sizeof(*s)); /* zeroed */
-        if (!s)
-                return false;
-        s->g = g;
-        s->soc = soc;
-        s->arena = scratch;
-        s->why = &why;
-        int r = af_members_init(&s->m, scratch, g, nodes, n_nodes);
+        struct whole w = {.g = g, .soc = soc, .arena = scratch, .why = &why};
+        struct part *parts;
+        struct af_region *regions;
+        uint32_t n_parts, n_regions;
+        struct af_members m;
+        int r = af_members_init(&m, scratch, g, nodes, n_nodes);
         if (!r)
-                r = find_ends(&s->m, scratch, &e);
-        s->stores = e.stores;
-        s->n_stores = e.n_stores;
+                r = find_ends(&m, scratch, &e);
         if (!r)
-                r = sched_check(s, e.inputs, e.n_inputs);
-        af_arena_deinit(&s->scratch);
+                r = sched_whole_init(&w, nodes, n_nodes, e.inputs, e.n_inputs, e.stores, e.n_stores);
+        if (!r)
+                r = sched_split(&w, &parts, &n_parts, &regions, &n_regions);
+        if (w.s)
+                af_arena_deinit(&w.s->scratch);
         if (!r)
                 return true;
         *ret_why = af_arena_strdup(g->arena, why);

@@ -136,6 +136,7 @@ struct af_phase {
         uint32_t load_bytes, store_bytes, calc_bytes, resident_bytes;
         uint64_t hbm_bytes, cycles; /* modelled */
         const char *what;           /* for comments: "elementwise", "pack an input", ... */
+        bool sync_before;           /* all cores meet first: something that it reads was written by other cores */
 };
 struct af_kernel {
         const struct af_graph *g;

@@ -55,10 +55,6 @@ static int begin_stage(struct lower *l, uint32_t stage, uint32_t row, uint32_t i
         return 0;
 }
 
-static uint32_t output_arg(const struct sched *s, uint32_t store) {
-        return s->n_args - s->n_stores - (s->workspace_arg != AF_NONE) + store;
-}
-
 /* Writes the stored outputs of one side of the reduction. */
 static int lower_stores(struct lower *l, bool late) {
         struct sched *s = l->s;
@@ -82,7 +78,7 @@ static int lower_stores(struct lower *l, bool late) {
                                 return r;
                         if (u->source == AF_NONE)
                                 v = l->node_value[p];
-                        uint32_t arg = u->pack ? s->n_args + s->pack_region[s->sp.first_store + i] : output_arg(s, i);
+                        uint32_t arg = u->pack ? s->n_args + s->pack_region[s->sp.first_store + i] : sched_arg(s, s->store_place[i]);
                         lower_access(l, u, arg, &access);
                         r = lower_store(l, v, &access, lower_axes_of(l, u->axes));
                         if (r)
@@ -110,10 +106,9 @@ static int lower_pack(struct lower *l) {
         if (l->p->n_axes > k->n_axes) /* the unit axis: a row of one element */
                 memory.strides[k->n_axes] = region.strides[k->n_axes] = 1;
         if (unpack)
-                memory.arg = output_arg(s, (uint32_t)(u - s->sp.uses) - s->sp.first_store);
-        for (uint32_t i = 0; !unpack && i < s->n_args; i++)
-                if (s->args[i].kind == AF_KARG_INPUT && s->args[i].value == value)
-                        memory.arg = i;
+                memory.arg = sched_arg(s, s->store_place[(uint32_t)(u - s->sp.uses) - s->sp.first_store]);
+        else
+                memory.arg = sched_input_arg(s, value);
         int r = lower_load(l, s->g->values[value].dtype, unpack ? &region : &memory, unpack ? AF_NONE : value, &v);
         return r ? r : lower_store(l, v, unpack ? &memory : &region, all);
 }

@@ -12,13 +12,6 @@ void lower_access(const struct lower *l, const struct af_use *use, uint32_t arg,
                         ret->strides[a] = use->strides[l->p->axes[a].space_axis] * l->p->axes[a].step;
 }
 
-static uint32_t input_arg(const struct sched *s, uint32_t value) {
-        for (uint32_t i = 0; i < s->n_args; i++)
-                if (s->args[i].kind == AF_KARG_INPUT && s->args[i].value == value)
-                        return i;
-        return AF_NONE;
-}
-
 /* The value that a use reads, at the hold it has. */
 int lower_use(struct lower *l, uint32_t use, uint32_t *ret) {
         const struct sched *s = l->s;
@@ -34,7 +27,7 @@ int lower_use(struct lower *l, uint32_t use, uint32_t *ret) {
                                                              : sched_unfit(l->s, "a constant without a value");
         }
         struct af_access access;
-        lower_access(l, u, u->pack ? s->n_args + s->pack_region[use] : input_arg(s, u->base), &access);
+        lower_access(l, u, u->pack ? s->n_args + s->pack_region[use] : sched_input_arg(s, u->base), &access);
         return lower_load(l, v->dtype, &access, u->base, ret);
 }
 

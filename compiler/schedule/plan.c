@@ -189,7 +189,7 @@ int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *
         uint32_t over = 0;
         int r = 0;
         bool done = false;
-        s->n_regions = 0;
+        s->n_regions = s->n_kept_regions;
         *ret_n = 0;
         for (uint32_t i = 0; i < s->n_reductions; i++)
                 p.ordered_mul |=

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the schedule. A part of a kernel is a list of passes: copies that make inputs dense, then the nodes themselves (elementwise), or
- * one pass per step of a reduction across tiles: each combines one axis (or the elements of one chunk of it) and hands partial results to
- * the next through the workspace; the last one also runs what follows the reduction. Last come copies that spread outputs out to strides
- * of their own. A reduction whose axis lies whole in a tile is a statement within a pass (resident): what follows may read it back over
- * that axis.
+ * Inside the schedule. A kernel is a list of parts (split.c): sets of its nodes that share axes and fit one another; what one part computes
+ * and another reads lies in memory between them (held), behind a meeting of all cores. A part is a list of passes: copies that make inputs
+ * dense, then the nodes themselves (elementwise), or one pass per step of a reduction across tiles: each combines one axis (or the elements
+ * of one chunk of it) and hands partial results to the next through the workspace; the last one also runs what follows the reduction. Last
+ * come copies that spread outputs out to strides of their own. A reduction whose axis lies whole in a tile is a statement within a pass
+ * (resident): what follows may read it back over that axis.
  */
 #pragma once
 
@@ -41,7 +42,11 @@ struct reduction {
         struct af_reduce_plan plan;
 };
 
-struct sched {
+#define PLACE_REGION 0x80000000u /* a place: number of an argument, or with this bit of a region of the workspace */
+struct held {                    /* a value that an earlier part left in memory */
+        uint32_t value, place;
+};
+struct sched { /* one part */
         const struct af_graph *g;
         const struct af_soc *soc;
         struct af_arena *arena;
@@ -49,18 +54,22 @@ struct sched {
         struct af_members m;
         struct af_space sp;
         const char **why;
-        const uint32_t *stores;
+        const uint32_t *stores, *store_place;
         uint32_t n_stores;
+        const struct held *held;
+        uint32_t n_held;
         struct reduction *reductions;
         uint32_t n_reductions, n_real, n_cross;
         uint32_t *reduction_of; /* per node, or AF_NONE */
         bool *late;             /* per node: reads a reduction across tiles, or is one */
-        struct af_karg *args;
-        uint32_t n_args, workspace_arg;
+        struct af_karg *args;   /* of the kernel */
+        uint32_t n_pointers;    /* inputs and outputs */
+        uint32_t n_args;        /* and the workspace, where there are regions */
         struct af_region *regions;
         uint32_t n_regions, cap_regions;
-        uint32_t *pack_region; /* per use: region of its packed copy */
-        struct af_prog prog;   /* scratch: one expansion at a time */
+        uint32_t n_kept_regions; /* of other parts: plans add theirs behind them */
+        uint32_t *pack_region;   /* per use: region of its packed copy */
+        struct af_prog prog;     /* scratch: one expansion at a time */
         struct af_reduce_plan plan;
 };
 
@@ -70,6 +79,57 @@ struct variant {
         bool hoist_expand; /* expanded rows are kept for the whole block */
 };
 
+struct part_plan { /* a part, tiled */
+        struct af_phase *phases;
+        uint32_t n_phases;
+        struct af_region *regions; /* those of other parts first */
+        uint32_t n_regions;
+        uint64_t cycles;
+};
+#define SYNC_CYCLES 1500u /* all cores meet */
+/* part.c. Filled in before: g, soc, arena, scratch, m, why, stores, held, args, n_pointers, kept regions. 0, -ENOMEM, UNFIT. */
+int sched_part_init(struct sched *s) AF_WARN_UNUSED;
+/* Tries every plan, and keeps the cheapest. */
+int sched_part_build(struct sched *s, struct part_plan *ret) AF_WARN_UNUSED;
+/* Whether some plan can be lowered and fits with its smallest tile. */
+int sched_part_check(struct sched *s) AF_WARN_UNUSED;
+
+/* The argument that holds these regions. n > 0. */
+struct af_karg sched_workspace(const struct af_region *regions, uint32_t n);
+
+/* A kernel to be: its nodes, and the pointers that it gets. */
+struct whole {
+        const struct af_graph *g;
+        const struct af_soc *soc;
+        struct af_arena *arena;
+        struct af_members m;
+        const uint32_t *outputs;
+        uint32_t n_outputs;
+        struct af_karg *args; /* inputs, then outputs */
+        uint32_t n_pointers, n_inputs;
+        const char **why;
+        struct sched *s; /* of the part at hand */
+};
+struct part {
+        const uint32_t *nodes, *stores, *store_place;
+        uint32_t n_nodes, n_stores;
+        const struct held *held; /* what it reads of earlier parts */
+        uint32_t n_held;
+        uint32_t behind; /* latest part that it reads something of; AF_NONE */
+};
+/* split.c: all of it as one part where that can be, else as few as a greedy look finds. 0, -ENOMEM, UNFIT. */
+int sched_split(struct whole *w, struct part **ret_parts, uint32_t *ret_n, struct af_region **ret_regions,
+                uint32_t *ret_n_regions) AF_WARN_UNUSED;
+/* w->s for a part, its facts collected. Regions: those kept so far. 0, -ENOMEM, UNFIT. */
+int sched_open_part(struct whole *w, const struct part *p, const struct af_region *regions, uint32_t n_regions) AF_WARN_UNUSED;
+/* build.c: the pointers of a kernel. 0, -ENOMEM, UNFIT. */
+int sched_whole_init(struct whole *w, const uint32_t *nodes, uint32_t n_nodes, const uint32_t *inputs, uint32_t n_inputs,
+                     const uint32_t *outputs, uint32_t n_outputs) AF_WARN_UNUSED;
+
+/* Number of an argument (regions behind them). */
+uint32_t sched_arg(const struct sched *s, uint32_t place);
+/* Where a value that no member makes lies: number of an argument; AF_NONE. */
+uint32_t sched_input_arg(const struct sched *s, uint32_t value);
 /* The reduction across tiles at a node's position, or NULL. */
 const struct reduction *sched_cross(const struct sched *s, uint32_t position);
 /* Whether float rounding makes the order of combining matter. */
@@ -102,8 +162,6 @@ void sched_count_bytes(struct af_phase *phase, uint32_t block_dim);
 int sched_tile(struct sched *s, const struct pass *p, struct af_phase *ret_phase) AF_WARN_UNUSED;
 /* Lowers, and checks that the smallest tile fits. */
 int sched_least(struct sched *s, const struct pass *p) AF_WARN_UNUSED;
-/* build.c: what af_schedule_fusable asks. 0, -ENOMEM, UNFIT. */
-int sched_check(struct sched *s, const uint32_t *inputs, uint32_t n_inputs) AF_WARN_UNUSED;
 /* Sets tile sizes of the row and inner axes and all that follows from them but UB. */
 void sched_set_tile(struct af_phase *phase, const struct pass *p, int64_t rows, int64_t inner);
 uint32_t sched_blocks(const struct sched *s, const struct af_phase *phase);

@@ -130,6 +130,26 @@ Test(schedule_build, row_and_column_sums_of_one_read) {
                       2, true);
 }
 
+/* A row that no tile holds: its maximum goes through the workspace, behind a meeting of all cores. */
+Test(schedule_build, what_no_tile_holds_becomes_parts) {
+        expect_phases(X("[3,60000]") "'nodes':[" REDUCE("reduce_max", "x",
+                                                        "[1]", "m", "[3]") ",{'name':'u','op':'unsqueeze','inputs':['m'],'attrs':{'axes':["
+                                                                           "1]}," OUT("k", "float32",
+                                                                                      "[3,1]") ",{'name':'s','op':'sub','inputs':['x','k']"
+                                                                                               "," OUT("t", "float32",
+                                                                                                       "[3,60000]") "],'outputs':['t']",
+                      3, true);
+}
+
+/* Sums over different axes of one input: parts that do not wait for one another. */
+Test(schedule_build, parts_that_share_nothing_do_not_meet) {
+        expect_phases("'inputs':[{'name':'x','dtype':'float32','shape':[40,50]},{'name':'y','dtype':'float32','shape':[7,9]}],"
+                      "'nodes':[{'name':'n','op':'exp','inputs':['x']," OUT(
+                              "t", "float32", "[40,50]") ",{'name':'p','op':'exp','inputs':['y']," OUT("q", "float32",
+                                                                                                       "[7,9]") "],'outputs':['t','q']",
+                      2, false);
+}
+
 Test(schedule_build, refusals) {
         expect_unfit(
                 "'inputs':[{'name':'x','dtype':'float32','shape':[8]},{'name':'i','dtype':'int64','shape':[4]}],"

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One part of a kernel: collects its facts, tries the plans, keeps the cheapest. */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/schedule/sched.h"
+
+#define REGION_ALIGN 512u
+
+int sched_unfit(struct sched *s, const char *why) {
+        *s->why = why;
+        return AF_SCHEDULE_E_UNFIT;
+}
+
+const struct reduction *sched_cross(const struct sched *s, uint32_t position) {
+        uint32_t r = s->reduction_of[position];
+        return r != AF_NONE && s->reductions[r].cross ? &s->reductions[r] : NULL;
+}
+
+uint32_t sched_arg(const struct sched *s, uint32_t place) {
+        return place & PLACE_REGION ? s->n_args + (place & ~PLACE_REGION) : place;
+}
+
+uint32_t sched_input_arg(const struct sched *s, uint32_t value) {
+        for (uint32_t i = 0; i < s->n_pointers; i++)
+                if (s->args[i].kind == AF_KARG_INPUT && s->args[i].value == value)
+                        return i;
+        for (uint32_t i = 0; i < s->n_held; i++)
+                if (s->held[i].value == value)
+                        return sched_arg(s, s->held[i].place);
+        return AF_NONE;
+}
+
+bool sched_ordered(const struct reduction *r) {
+        return r->plan.acc == AF_DTYPE_FLOAT32 && (r->plan.combine == AF_COMBINE_ADD || r->plan.combine == AF_COMBINE_MUL);
+}
+
+int sched_add_region(struct sched *s, enum af_dtype dtype, int64_t elements, uint32_t *ret_region) {
+        int r = af_arena_grow(s->arena, &s->regions, &s->cap_regions, s->n_regions + 1, sizeof(*s->regions));
+        if (r)
+                return r;
+        uint64_t at = 0;
+        if (s->n_regions) {
+                const struct af_region *last = &s->regions[s->n_regions - 1];
+                at = AF_ALIGN_UP(last->offset + last->bytes, REGION_ALIGN);
+        }
+        s->regions[s->n_regions] = (struct af_region){dtype, at, (uint64_t)elements * af_dtype_size(dtype)};
+        *ret_region = s->n_regions++;
+        return 0;
+}
+
+static int check_dtype(struct sched *s, enum af_dtype d) {
+        if (s->soc->dtypes & AF_DTYPE_BIT(d))
+                return 0;
+        const char *why = af_arena_printf(s->arena, "%s tensors are not for %s", af_dtype_name(d), s->soc->name);
+        return why ? sched_unfit(s, why) : -ENOMEM;
+}
+
+static int check_nodes(struct sched *s) {
+        for (uint32_t i = 0; i < s->m.n; i++) {
+                const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
+                enum af_op_class cls = af_op_info(n->op)->cls;
+                if (cls == AF_CLASS_GATHER || cls == AF_CLASS_OPAQUE) {
+                        const char *why = af_arena_printf(s->arena, "no template for op class %s", af_op_class_name(cls));
+                        return why ? sched_unfit(s, why) : -ENOMEM;
+                }
+                for (uint32_t k = 0; k < n->n_in; k++) {
+                        uint64_t bits;
+                        int r = af_value_scalar(s->g, n->in[k], &bits) ? 0 : check_dtype(s, s->g->values[n->in[k]].dtype);
+                        if (r)
+                                return r;
+                }
+                int r = check_dtype(s, s->g->values[n->out[0]].dtype);
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+static uint64_t reduced_count(const struct sched *s, uint32_t i) {
+        const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
+        int64_t in[AF_LIMIT_RANK] = {0};
+        const struct af_attr *axes = af_node_attr(n, AF_ATTR_AXES);
+        uint64_t count = 1;
+        if (!af_value_static_dims(s->g, n->in[0], in))
+                return 0;
+        for (uint32_t d = 0; !axes && d < s->g->values[n->in[0]].rank; d++)
+                count *= (uint64_t)in[d];
+        for (uint32_t k = 0; axes && k < axes->n; k++)
+                count *= (uint64_t)in[axes->ints[k]];
+        return count;
+}
+
+static int add_reduction(struct sched *s, uint32_t i) {
+        const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
+        struct reduction *r = &s->reductions[s->n_reductions];
+        const char *reason = "no program";
+        *r = (struct reduction){.node = i, .real = !s->sp.unit_reduce[i] && !s->sp.empty_reduce[i], .reduced = s->sp.node_reduced[i]};
+        r->axes = r->real ? s->sp.uses[s->sp.first_use[i]].axes : 0;
+        if (af_expand_reduce(n->op, s->g->values[n->in[0]].dtype, s->g->values[n->out[0]].dtype, reduced_count(s, i), &r->plan, &reason))
+                return sched_unfit(s, reason);
+        s->n_real += r->real;
+        s->reduction_of[i] = s->n_reductions++;
+        return 0;
+}
+
+static int find_reductions(struct sched *s) {
+        uint32_t n = 0; /* they are large */
+        for (uint32_t i = 0; i < s->m.n; i++)
+                n += af_op_info(s->g->nodes[s->m.nodes[i]].op)->cls == AF_CLASS_REDUCE;
+        s->reductions = af_arena_calloc(s->arena, n, sizeof(*s->reductions));
+        s->reduction_of = af_arena_calloc(s->arena, s->m.n, sizeof(uint32_t));
+        s->late = af_arena_calloc(s->arena, s->m.n, sizeof(bool));
+        s->pack_region = af_arena_calloc(s->arena, s->sp.n_uses + 1, sizeof(uint32_t));
+        if (!s->reductions || !s->reduction_of || !s->late || !s->pack_region)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->m.n; i++) {
+                s->reduction_of[i] = AF_NONE;
+                if (s->sp.skip[i])
+                        continue;
+                int r = af_op_info(s->g->nodes[s->m.nodes[i]].op)->cls == AF_CLASS_REDUCE ? add_reduction(s, i) : 0;
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+/* Whether one node alone computes: then any layout can be had by making its inputs dense first. */
+static bool single(const struct af_members *m) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < m->n; i++) {
+                enum af_op_class c = af_op_info(m->g->nodes[m->nodes[i]].op)->cls;
+                n += c != AF_CLASS_VIEW && c != AF_CLASS_BROADCAST;
+        }
+        return n <= 1;
+}
+
+/* The common axes: first as if an input were one value to all its readers, then use by use, then with dense copies for a node by itself. */
+static int find_space(struct sched *s) {
+        int r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, false, true, &s->sp, s->why);
+        const char *why = *s->why;
+        if (r == AF_SCHEDULE_E_UNFIT)
+                r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, false, false, &s->sp, s->why);
+        if (r == AF_SCHEDULE_E_UNFIT && single(&s->m))
+                r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, true, false, &s->sp, s->why);
+        *s->why = r > 0 ? why : *s->why;
+        return r;
+}
+
+/* Whether tiles may write over this input: each element is read by the tile that writes it and by no other. */
+static bool same_elements(const struct af_use *load, const struct af_use *store) {
+        return !load->pack && memcmp(load->strides, store->strides, sizeof(load->strides)) == 0;
+}
+
+/* An output that takes an input's memory: whoever reads that memory here reads just what its tile writes. */
+static int check_in_place(struct sched *s) {
+        for (uint32_t o = 0; o < s->g->n_outputs; o++) {
+                const struct af_graph_output *out = &s->g->outputs[o];
+                for (uint32_t i = 0; i < s->n_stores && out->alias_of != AF_NONE; i++) {
+                        const struct af_use *store = &s->sp.uses[s->sp.first_store + i];
+                        if (store->value != out->value || store->base == AF_NONE || store->pack) /* spread out when all has been read */
+                                continue;
+                        for (uint32_t u = 0; u < s->sp.first_store; u++) {
+                                const struct af_value *v = &s->g->values[s->sp.uses[u].base];
+                                if (v->kind == AF_VALUE_INPUT && s->g->inputs[v->index].buffer == s->g->inputs[out->alias_of].buffer &&
+                                    !same_elements(&s->sp.uses[u], store))
+                                        return sched_unfit(s, "an input that is updated in place is read by other tiles too");
+                        }
+                }
+        }
+        return 0;
+}
+
+int sched_part_init(struct sched *s) {
+        if (!s->soc->data_copy_pad)
+                return sched_unfit(s, "this SoC has no padded copies: tails would not be exact");
+        int r = check_nodes(s);
+        if (!r)
+                r = find_space(s);
+        if (!r)
+                r = find_reductions(s);
+        return r ? r : check_in_place(s);
+}
+
+static bool stores_nothing(const struct sched *s) {
+        for (uint32_t i = 0; i < s->n_stores; i++)
+                if (s->sp.uses[s->sp.first_store + i].base != AF_NONE)
+                        return false;
+        return true;
+}
+
+/* The workspace is an argument only where there are regions. */
+static void set_workspace(struct sched *s) {
+        s->n_args = s->n_pointers + (s->n_regions ? 1 : 0);
+}
+
+struct af_karg sched_workspace(const struct af_region *regions, uint32_t n) {
+        uint64_t bytes = AF_ALIGN_UP(regions[n - 1].offset + regions[n - 1].bytes, REGION_ALIGN);
+        return (struct af_karg){
+                .kind = AF_KARG_WORKSPACE, .dtype = AF_DTYPE_UINT8, .value = AF_NONE, .workspace_bytes = bytes, .range_end = bytes};
+}
+
+/* Tiles the passes of one plan. */
+static int build_plan(struct sched *s, const struct pass *passes, uint32_t n, struct part_plan *ret) {
+        *ret = (struct part_plan){.n_phases = n};
+        ret->phases = af_arena_calloc(s->arena, n, sizeof(*ret->phases));
+        if (!ret->phases)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++) {
+                struct af_phase *ph = &ret->phases[i];
+                int r = sched_tile(s, &passes[i], ph);
+                if (r)
+                        return r;
+                ph->sync_before = i > 0;
+                ret->cycles += ph->cycles + (i ? SYNC_CYCLES : 0);
+        }
+        return 0;
+}
+
+static uint32_t n_choices(const struct sched *s) {
+        return s->n_real ? SCHED_CHOICES : 1;
+}
+
+int sched_part_build(struct sched *s, struct part_plan *ret) {
+        struct pass *passes = af_arena_calloc(s->arena, MAX_PASSES, sizeof(*passes));
+        bool found = false;
+        if (!passes)
+                return -ENOMEM;
+        *ret = (struct part_plan){0};
+        if (stores_nothing(s))
+                return 0;
+        for (uint32_t choice = 0; choice < n_choices(s); choice++) {
+                struct part_plan plan;
+                uint32_t n;
+                int r = sched_sides(s, choice);
+                if (!r)
+                        r = sched_plan(s, choice, passes, &n);
+                if (!r && !n)
+                        continue;
+                set_workspace(s);
+                if (!r)
+                        r = build_plan(s, passes, n, &plan);
+                if (r < 0)
+                        return r;
+                if (r || (found && plan.cycles >= ret->cycles))
+                        continue;
+                *ret = plan;
+                ret->n_regions = s->n_regions;
+                ret->regions = af_arena_memdup(s->arena, s->regions, s->n_regions * sizeof(*s->regions));
+                if (s->n_regions && !ret->regions)
+                        return -ENOMEM;
+                found = true;
+        }
+        return found ? 0 : AF_SCHEDULE_E_UNFIT;
+}
+
+int sched_part_check(struct sched *s) {
+        struct pass *passes = af_arena_calloc(s->arena, MAX_PASSES, sizeof(*passes));
+        uint32_t n = 0;
+        if (!passes)
+                return -ENOMEM;
+        if (stores_nothing(s))
+                return 0;
+        for (uint32_t choice = 0; choice < n_choices(s); choice++) {
+                int r = sched_sides(s, choice);
+                if (!r)
+                        r = sched_plan(s, choice, passes, &n);
+                if (!r && !n)
+                        continue;
+                set_workspace(s);
+                for (uint32_t i = 0; !r && i < n; i++)
+                        r = sched_least(s, &passes[i]);
+                if (r <= 0)
+                        return r;
+        }
+        return AF_SCHEDULE_E_UNFIT;
+}
