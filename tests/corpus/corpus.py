@@ -10,6 +10,7 @@ Columns: launches/allowed; bytes over the least possible/allowed; the same with 
 TorchInductor's; equal to the reference; cycles; cycles over those of the busiest pipe; kernel lines; what is wrong.
 
     --check     as a test: `ok NAME` or `not ok NAME` per row. Rows named in pending.txt need not be within their limits yet, and fail when they are
+    --shrink    takes the rows that are within now out of pending.txt
     --sizes     sizes to compare at (small,odd), or of what is written
     --no-run    counts alone
     --measure   bytes of a run at full size instead of a count (slow)
@@ -26,6 +27,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 import rows as corpus
+
+PENDING = os.path.join(HERE, "pending.txt")
 
 BELOW = {"causal_softmax_bf16", "residual_layer_norm_bf16", "residual_rms_norm_sum_returned", "layer_norm_backward", "group_norm", "cross_entropy",
          "rotary"}  # rows on which each buffer once must be less than the peer's, not only as little
@@ -122,6 +125,11 @@ def line(e):
             f"{e['lines']:>5d}  {'; '.join(e['wrong'])[:150]}")
 
 
+def pending_lines():
+    with open(PENDING, encoding="utf-8") as f:
+        return f.read().splitlines()
+
+
 def check(entries, pending):
     bad = 0
     for e in entries:
@@ -139,6 +147,7 @@ def main():
     p.add_argument("--only", default="")
     p.add_argument("--json", action="store_true")
     p.add_argument("--check", action="store_true")
+    p.add_argument("--shrink", action="store_true")
     p.add_argument("--figures", action="store_true", help="one JSON object per figure, for bench/run")
     p.add_argument("--write", metavar="DIR")
     p.add_argument("--sizes", default=None)
@@ -153,9 +162,13 @@ def main():
     if not rows:
         sys.exit(f"no row has {o.only!r} in its name")
     entries = list(measure(o, rows))
+    if o.shrink:
+        within = {e["row"] for e in entries if e["within"]}
+        kept = "".join(w + "\n" for w in pending_lines() if w not in within)
+        with open(PENDING, "w", encoding="utf-8") as f:
+            f.write(kept)
     if o.check:
-        with open(os.path.join(HERE, "pending.txt"), encoding="utf-8") as f:
-            pending = {w for w in f.read().split("\n") if w and w[0] != "#"}
+        pending = {w for w in pending_lines() if w[0] != "#"}
         unknown = pending - {r.name for r in corpus.ROWS}
         if unknown:
             print(f"not ok pending.txt names no row: {', '.join(sorted(unknown))}")
