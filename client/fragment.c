@@ -74,8 +74,8 @@ static int convert_dim(struct autofuse_fragment *fragment, const struct autofuse
 
 static int convert_dims(struct autofuse_fragment *fragment, const struct autofuse_dim *dims, uint32_t n, const char *where,
                         const uint32_t **ret_ids, struct af_diags *diags) {
-        if (n > AF_LIMIT_RANK) {
-                af_diag_error(diags, where, "rank %u is over the limit of %u", n, AF_LIMIT_RANK);
+        if (n > AF_LIMIT_ATTR_ITEMS) { /* the rank of a shape has a lower limit of its own */
+                af_diag_error(diags, where, "%u items are over the limit of %u", n, AF_LIMIT_ATTR_ITEMS);
                 return AF_FRAGMENT_E_INVALID;
         }
         uint32_t *ids = af_arena_calloc(&fragment->arena, n, sizeof(*ids));

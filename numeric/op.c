@@ -64,6 +64,22 @@ const char *af_op_class_name(enum af_op_class cls) {
                 return "gather";
         case AF_CLASS_OPAQUE:
                 return "opaque";
+        case AF_CLASS_TRANSPOSE:
+                return "transpose";
+        case AF_CLASS_SLICE:
+                return "slice";
+        case AF_CLASS_PAD:
+                return "pad";
+        case AF_CLASS_CONCAT:
+                return "concat";
+        case AF_CLASS_SPLIT:
+                return "split";
+        case AF_CLASS_IOTA:
+                return "iota";
+        case AF_CLASS_SCAN:
+                return "scan";
+        case AF_CLASS_COMPOSITE:
+                return "composite";
         }
         return "invalid";
 }

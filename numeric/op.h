@@ -22,6 +22,14 @@ enum af_op_class {
         AF_CLASS_VIEW,
         AF_CLASS_GATHER,
         AF_CLASS_OPAQUE,
+        AF_CLASS_TRANSPOSE,
+        AF_CLASS_SLICE,
+        AF_CLASS_PAD,
+        AF_CLASS_CONCAT,
+        AF_CLASS_SPLIT,
+        AF_CLASS_IOTA,
+        AF_CLASS_SCAN,
+        AF_CLASS_COMPOSITE,
 };
 enum af_op_dtype_rule {
         AF_DTYPES_SAME,
@@ -33,7 +41,11 @@ enum af_op_dtype_rule {
         AF_DTYPES_ANY,
         AF_DTYPES_GATHER,
         AF_DTYPES_TRUE_DIV,
-        AF_DTYPES_DECLARED
+        AF_DTYPES_DECLARED,
+        AF_DTYPES_FIRST,
+        AF_DTYPES_INDEX,
+        AF_DTYPES_MASKED,
+        AF_DTYPES_ONE_HOT
 };
 enum af_op_shape_rule {
         AF_SHAPE_SAME,
@@ -44,11 +56,24 @@ enum af_op_shape_rule {
         AF_SHAPE_SQUEEZE,
         AF_SHAPE_UNSQUEEZE,
         AF_SHAPE_GATHER,
-        AF_SHAPE_DECLARED
+        AF_SHAPE_DECLARED,
+        AF_SHAPE_TRANSPOSE,
+        AF_SHAPE_SLICE,
+        AF_SHAPE_PAD,
+        AF_SHAPE_CONCAT,
+        AF_SHAPE_SPLIT,
+        AF_SHAPE_GATHER_ELEMENTS,
+        AF_SHAPE_IOTA,
+        AF_SHAPE_TILE,
+        AF_SHAPE_ARG_REDUCE,
+        AF_SHAPE_ONE_HOT,
+        AF_SHAPE_NORM,
+        AF_SHAPE_CHANNELS
 };
 enum af_op_accumulate { AF_ACCUMULATE_NONE, AF_ACCUMULATE_F32, AF_ACCUMULATE_SELF };
 #define AF_OP_COMMUTES 1u
 #define AF_OP_HEAVY    2u
+#define AF_OP_SEVERAL  4u
 
 struct af_op_info {
         const char *name;

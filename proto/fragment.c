@@ -83,10 +83,10 @@ static int copy_optional_name(struct af_fragment *f, const struct spot *at, cons
         return name ? copy_name(f, at, field, name, ret_name) : 0;
 }
 
-static int copy_ids(struct af_fragment *f, const struct spot *at, const char *field, const uint32_t *ids, uint32_t n,
+static int copy_ids(struct af_fragment *f, const struct spot *at, const char *field, const uint32_t *ids, uint32_t n, uint32_t limit,
                     const uint32_t **ret_ids) {
-        if (n > AF_LIMIT_RANK)
-                return refuse(at, field, "rank %u, at most %u", n, AF_LIMIT_RANK);
+        if (n > limit)
+                return refuse(at, field, limit == AF_LIMIT_RANK ? "rank %u, at most %u" : "%u items, at most %u", n, limit);
         for (uint32_t i = 0; i < n; i++)
                 if (ids[i] >= f->exprs.n_exprs)
                         return refuse(at, field, "expression %u does not exist", ids[i]);
@@ -104,10 +104,10 @@ static int copy_tensor(struct af_fragment *f, const struct spot *at, const struc
                 return refuse(at, "dtype", "is none");
         int r = copy_name(f, at, "name", t->name, &copy.name);
         if (r == 0)
-                r = copy_ids(f, at, "shape", t->dims, t->rank, &copy.dims);
+                r = copy_ids(f, at, "shape", t->dims, t->rank, AF_LIMIT_RANK, &copy.dims);
         copy.strides = NULL;
         if (r == 0 && t->has_strides)
-                r = copy_ids(f, at, "strides", t->strides, t->rank, &copy.strides);
+                r = copy_ids(f, at, "strides", t->strides, t->rank, AF_LIMIT_RANK, &copy.strides);
         if (r != 0)
                 return r;
         f->n_values++;
@@ -242,7 +242,7 @@ static int copy_attr(struct af_fragment *f, const struct spot *at, struct af_att
                 a->ints = af_arena_memdup(f->arena, a->ints, a->n * sizeof(*a->ints));
                 return a->ints ? 0 : -ENOMEM;
         case AF_ATTR_KIND_DIMS:
-                return copy_ids(f, at, name, a->dims, a->n, &a->dims);
+                return copy_ids(f, at, name, a->dims, a->n, AF_LIMIT_ATTR_ITEMS, &a->dims);
         case AF_ATTR_KIND_STRING:
                 return copy_name(f, at, name, a->s, &a->s);
         }
@@ -322,7 +322,7 @@ int af_fragment_add_output(struct af_fragment *f, const struct af_fragment_outpu
         if (r == 0)
                 r = copy_optional_name(f, &at, "alias_of", o->alias_of, &copy.alias_of);
         if (r == 0 && o->has_strides)
-                r = copy_ids(f, &at, "strides", o->strides, o->n_strides, &copy.strides);
+                r = copy_ids(f, &at, "strides", o->strides, o->n_strides, AF_LIMIT_RANK, &copy.strides);
         if (r == 0)
                 r = af_arena_grow(f->arena, &f->outputs, &f->cap_outputs, f->n_outputs + 1, sizeof(*f->outputs));
         if (r == 0)

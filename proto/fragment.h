@@ -18,6 +18,7 @@
 #define AF_LIMIT_NODES          200000u
 #define AF_LIMIT_VALUES         1000000u
 #define AF_LIMIT_RANK           16u
+#define AF_LIMIT_ATTR_ITEMS     64u /* of one list attribute */
 #define AF_LIMIT_NAME_BYTES     1024u
 #define AF_LIMIT_NESTING        32u
 #define AF_LIMIT_SYMBOLS        1024u
@@ -36,7 +37,27 @@
         X(MAX, "max", FLOAT)                                                                                                               \
         X(SHAPE, "shape", DIMS)                                                                                                            \
         X(APPROXIMATE, "approximate", STRING)                                                                                              \
-        X(EFFECTS, "effects", BOOL)
+        X(EFFECTS, "effects", BOOL)                                                                                                        \
+        X(PERM, "perm", INTS)                                                                                                              \
+        X(STARTS, "starts", DIMS)                                                                                                          \
+        X(STOPS, "stops", DIMS)                                                                                                            \
+        X(STEPS, "steps", INTS)                                                                                                            \
+        X(LOW, "low", DIMS)                                                                                                                \
+        X(HIGH, "high", DIMS)                                                                                                              \
+        X(SIZES, "sizes", DIMS)                                                                                                            \
+        X(START, "start", FLOAT)                                                                                                           \
+        X(STEP, "step", FLOAT)                                                                                                             \
+        X(EXCLUSIVE, "exclusive", BOOL)                                                                                                    \
+        X(REVERSE, "reverse", BOOL)                                                                                                        \
+        X(EPSILON, "epsilon", FLOAT)                                                                                                       \
+        X(GROUPS, "groups", INT)                                                                                                           \
+        X(CORRECTION, "correction", FLOAT)                                                                                                 \
+        X(SELECT_LAST, "select_last", BOOL)                                                                                                \
+        X(DEPTH, "depth", INT)                                                                                                             \
+        X(DIAGONAL, "diagonal", INT)                                                                                                       \
+        X(REPEATS, "repeats", DIMS)                                                                                                        \
+        X(BETA, "beta", FLOAT)                                                                                                             \
+        X(GAMMA, "gamma", FLOAT)
 
 enum af_attr_key {
 #define AF_X(id, name, kind) AF_ATTR_##id,

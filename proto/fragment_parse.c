@@ -194,9 +194,10 @@ static int read_dim(struct af_fragment_parser *p, const struct af_where *at, con
         return AF_MIN(r, 0);
 }
 
-int af_parse_dims(struct af_fragment_parser *p, const struct af_where *at, const cJSON *list, bool negative, const uint32_t **ret_ids,
+int af_parse_dims(struct af_fragment_parser *p, const struct af_where *at, const cJSON *list, bool attribute, const uint32_t **ret_ids,
                   uint32_t *ret_n) {
-        uint32_t *ids = af_arena_calloc(&p->scratch, AF_LIMIT_RANK, sizeof(*ids));
+        const uint32_t limit = attribute ? AF_LIMIT_ATTR_ITEMS : AF_LIMIT_RANK;
+        uint32_t *ids = af_arena_calloc(&p->scratch, limit, sizeof(*ids));
         struct af_where element = {.up = at};
         const cJSON *item;
 
@@ -209,11 +210,11 @@ int af_parse_dims(struct af_fragment_parser *p, const struct af_where *at, const
                 return 0;
         }
         cJSON_ArrayForEach(item, list) {
-                if (element.index == AF_LIMIT_RANK) {
-                        af_parse_fail(p, at, NULL, "more than %u axes", AF_LIMIT_RANK);
+                if (element.index == limit) {
+                        af_parse_fail(p, at, NULL, attribute ? "more than %u items" : "more than %u axes", limit);
                         break;
                 }
-                int r = read_dim(p, &element, item, negative, &ids[element.index]);
+                int r = read_dim(p, &element, item, attribute, &ids[element.index]);
                 if (r < 0)
                         return r;
                 element.index++;

@@ -45,9 +45,10 @@ bool af_parse_object(struct af_fragment_parser *p, const struct af_where *at, co
                      struct af_json_fields *ret);
 /* For messages: an object's string under key, or NULL. */
 const char *af_parse_label(const cJSON *item, const char *key);
-/* Expression ids of a list of at most AF_LIMIT_RANK integers and expressions, in scratch. negative: whether constants may be. 0 or -ENOMEM.
+/* Expression ids of a list of integers and expressions, in scratch: at most AF_LIMIT_RANK, none below 0; attribute: at most
+ * AF_LIMIT_ATTR_ITEMS, negative constants too. 0 or -ENOMEM.
  */
-int af_parse_dims(struct af_fragment_parser *p, const struct af_where *at, const cJSON *list, bool negative, const uint32_t **ret_ids,
+int af_parse_dims(struct af_fragment_parser *p, const struct af_where *at, const cJSON *list, bool attribute, const uint32_t **ret_ids,
                   uint32_t *ret_n);
 /* Name, dtype, shape and strides (NULL: none) into *ret_t, in scratch. 0 or -ENOMEM. */
 int af_parse_tensor(struct af_fragment_parser *p, const struct af_where *at, const cJSON *name, const cJSON *dtype, const cJSON *shape,

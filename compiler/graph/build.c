@@ -140,7 +140,7 @@ static int add_node(struct builder *b, uint32_t index) {
         if (op == AF_OP_INVALID) {
                 af_where_error(b->diags, &where, ".op", "send it as opaque", "unknown op \"%s\"", from->op ? from->op : "");
                 op = AF_OP_OPAQUE;
-        } else if (op != AF_OP_OPAQUE && from->n_outputs != 1) {
+        } else if (op != AF_OP_OPAQUE && !(af_op_info(op)->flags & AF_OP_SEVERAL) && from->n_outputs != 1) {
                 af_where_error(b->diags, &where, ".outputs", NULL, "%u outputs, but %s has one", from->n_outputs, from->op);
         }
         uint32_t *ids = af_arena_calloc(b->g->arena, (size_t)from->n_inputs + from->n_outputs, sizeof(*ids));

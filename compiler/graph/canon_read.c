@@ -219,7 +219,7 @@ static void read_attr(struct reader *r, struct af_attr *a) {
                         memcpy(&a->f, &bits, sizeof(bits));
                 break;
         case AF_ATTR_KIND_INTS: {
-                a->n = count(r, AF_LIMIT_RANK * 2, 8, "too long an attribute");
+                a->n = count(r, AF_LIMIT_ATTR_ITEMS, 8, "too long an attribute");
                 int64_t *ints = alloc(r, a->n, sizeof(*ints));
                 for (uint32_t i = 0; i < a->n && ok(r); i++)
                         ints[i] = (int64_t)af_cursor_u64(&r->c);
@@ -230,7 +230,7 @@ static void read_attr(struct reader *r, struct af_attr *a) {
                 a->s = read_string(r);
                 break;
         case AF_ATTR_KIND_DIMS:
-                a->n = count(r, AF_LIMIT_RANK, 4, "too long an attribute");
+                a->n = count(r, AF_LIMIT_ATTR_ITEMS, 4, "too long an attribute");
                 a->dims = read_expr_refs(r, a->n);
                 break;
         }
@@ -259,7 +259,8 @@ static void read_node(struct reader *r, uint32_t index) {
         n->source = index;
         n->n_in = count(r, AF_LIMIT_NODE_INPUTS, 4, "too many operands");
         uint32_t n_out = count(r, AF_LIMIT_NODE_INPUTS, 3, "too many results");
-        if (op >= AF_N_OPS || (op != AF_OP_OPAQUE && n_out != 1) || n_attrs > AF_N_ATTRS)
+        bool several = op == AF_OP_OPAQUE || (op < AF_N_OPS && af_op_info(op)->flags & AF_OP_SEVERAL);
+        if (op >= AF_N_OPS || (!several && n_out != 1) || n_attrs > AF_N_ATTRS)
                 wrong(r, "bad node");
         uint32_t *ids = ok(r) ? alloc(r, (size_t)n->n_in + n_out, sizeof(*ids)) : NULL;
         if (!ids)

@@ -34,22 +34,58 @@ int af_graph_copy_exprs(struct af_graph *g, const struct af_expr_pool *from) {
         return 0;
 }
 
-static void compare_output(struct af_infer_ctx *ctx, const struct af_graph *g, const struct af_node *n,
-                           const struct af_inferred *inferred) {
-        const struct af_value *v = &g->values[n->out[0]];
+static void compare_dtype(struct af_infer_ctx *ctx, const struct af_value *v, const char *field, enum af_dtype inferred) {
+        if (inferred != AF_DTYPE_INVALID && inferred != v->dtype)
+                af_infer_fail(ctx, field, "%s is stated, but %s gives %s", af_dtype_name(v->dtype), ctx->info->name,
+                              af_dtype_name(inferred));
+        else if (inferred == AF_DTYPE_INVALID && !af_infer_dtype_allowed(ctx->op, ctx->n_in ? ctx->in[0].dtype : 0, v->dtype))
+                af_infer_fail(ctx, field, "%s%s%s cannot give %s", ctx->info->name, ctx->n_in ? " of " : "",
+                              ctx->n_in ? af_dtype_name(ctx->in[0].dtype) : "", af_dtype_name(v->dtype));
+}
+
+static void compare_shape(struct af_infer_ctx *ctx, const struct af_value *v, const char *field, const struct af_inferred *inferred,
+                          uint32_t out) {
+        uint32_t dims[AF_LIMIT_RANK];
         bool equal = v->rank == inferred->rank;
 
-        if (inferred->dtype != AF_DTYPE_INVALID && inferred->dtype != v->dtype)
-                af_infer_fail(ctx, ".outputs[0].dtype", "%s is stated, but %s gives %s", af_dtype_name(v->dtype), ctx->info->name,
-                              af_dtype_name(inferred->dtype));
-        else if (inferred->dtype == AF_DTYPE_INVALID && !af_infer_dtype_allowed(n->op, ctx->n_in ? ctx->in[0].dtype : 0, v->dtype))
-                af_infer_fail(ctx, ".outputs[0].dtype", "%s of %s cannot give %s", ctx->info->name, af_dtype_name(ctx->in[0].dtype),
-                              af_dtype_name(v->dtype));
+        for (uint32_t i = 0; i < inferred->rank; i++)
+                dims[i] = af_inferred_dim(inferred, out, i);
         for (uint32_t i = 0; equal && i < v->rank; i++)
-                equal = af_dims_equal(ctx->exprs, &ctx->facts, v->dims[i], inferred->dims[i]);
+                equal = af_dims_equal(ctx->exprs, &ctx->facts, v->dims[i], dims[i]);
         if (!equal)
-                af_infer_fail(ctx, ".outputs[0].shape", "%s is stated, but %s gives %s", af_infer_dims_text(ctx, v->dims, v->rank),
-                              ctx->info->name, af_infer_dims_text(ctx, inferred->dims, inferred->rank));
+                af_infer_fail(ctx, field, "%s is stated, but %s gives %s", af_infer_dims_text(ctx, v->dims, v->rank), ctx->info->name,
+                              af_infer_dims_text(ctx, dims, inferred->rank));
+}
+
+/* iota's numbers must be whole where its result is. */
+static void check_iota(struct af_infer_ctx *ctx, enum af_dtype d) {
+        static const enum af_attr_key keys[] = {AF_ATTR_START, AF_ATTR_STEP};
+
+        for (size_t i = 0; i < AF_ARRAY_SIZE(keys) && af_dtype_kind(d) != 'f'; i++)
+                if (!ctx->attrs[keys[i]].is_int)
+                        af_infer_fail(ctx, i == 0 ? ".attrs.start" : ".attrs.step", "%g is no integer, but the op computes in %s",
+                                      ctx->attrs[keys[i]].f, af_dtype_name(d));
+}
+
+static void compare_outputs(struct af_infer_ctx *ctx, const struct af_graph *g, const struct af_node *n,
+                            const struct af_inferred *inferred) {
+        char field[48];
+
+        if (n->n_out != inferred->n_out) {
+                if (ctx->info->flags & AF_OP_SEVERAL) /* else build.c has said it */
+                        af_infer_fail(ctx, ".outputs", "%u outputs are stated, but %s gives %u", n->n_out, ctx->info->name,
+                                      inferred->n_out);
+                return;
+        }
+        for (uint32_t j = 0; j < n->n_out; j++) {
+                const struct af_value *v = &g->values[n->out[j]];
+                snprintf(field, sizeof(field), ".outputs[%u].dtype", j);
+                compare_dtype(ctx, v, field, inferred->dtype);
+                snprintf(field, sizeof(field), ".outputs[%u].shape", j);
+                compare_shape(ctx, v, field, inferred, j);
+        }
+        if (n->op == AF_OP_IOTA)
+                check_iota(ctx, g->values[n->out[0]].dtype);
 }
 
 static bool attrs_equal(const struct af_attr *a, uint32_t n_a, const struct af_attr *b, uint32_t n_b) {
@@ -92,8 +128,8 @@ static int infer_one(struct af_graph *g, uint32_t index, struct af_infer_operand
                 return r;
         if (r > 0)
                 return 0;
-        if (ctx.info->shape_rule != AF_SHAPE_DECLARED && n->n_out == 1)
-                compare_output(&ctx, g, n, &inferred);
+        if (ctx.info->shape_rule != AF_SHAPE_DECLARED)
+                compare_outputs(&ctx, g, n, &inferred);
         if (!fix && !attrs_equal(attrs, n_attrs, n->attrs, n->n_attrs))
                 af_infer_fail(&ctx, ".attrs", "not in normal form");
         if (fix) {

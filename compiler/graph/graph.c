@@ -14,6 +14,21 @@ const struct af_attr *af_node_attr(const struct af_node *n, enum af_attr_key key
         return NULL;
 }
 
+bool af_node_attr_ints(const struct af_graph *g, const struct af_node *n, enum af_attr_key key, int64_t *ret_ints, uint32_t *ret_n) {
+        const struct af_attr *a = af_node_attr(n, key);
+
+        if (!a || a->n > AF_LIMIT_ATTR_ITEMS)
+                return false;
+        for (uint32_t i = 0; i < a->n; i++) {
+                if (a->ints)
+                        ret_ints[i] = a->ints[i];
+                else if (!a->dims || !af_expr_is_const(&g->exprs, a->dims[i], &ret_ints[i]))
+                        return false;
+        }
+        *ret_n = a->n;
+        return true;
+}
+
 bool af_value_static_dims(const struct af_graph *g, uint32_t value, int64_t *ret_dims) {
         const struct af_value *v = &g->values[value];
         int64_t dims[AF_LIMIT_RANK];

@@ -82,6 +82,8 @@ int af_graph_from_fragment(struct af_graph *g, const struct af_fragment *f, stru
 int af_graph_check(const struct af_graph *g, struct af_diags *diags) AF_WARN_UNUSED;
 
 const struct af_attr *af_node_attr(const struct af_node *n, enum af_attr_key key); /* NULL where absent */
+/* Items of a list attribute as numbers, at most AF_LIMIT_ATTR_ITEMS; *ret_n how many. False where it is absent or one is symbolic. */
+bool af_node_attr_ints(const struct af_graph *g, const struct af_node *n, enum af_attr_key key, int64_t *ret_ints, uint32_t *ret_n);
 /* Static dims of a value into dims[rank]; false where one is symbolic. */
 bool af_value_static_dims(const struct af_graph *g, uint32_t value, int64_t *ret_dims);
 /* Static strides (row-major where the value states none); false where symbolic. */
@@ -111,8 +113,13 @@ void af_node_expand_args(const struct af_graph *g, const struct af_node *n, stru
 struct af_inferred {
         enum af_dtype dtype; /* INVALID: must be declared (cast, opaque, reduce_sum of narrow integers) */
         uint32_t rank;
-        const uint32_t *dims;
+        const uint32_t *dims;  /* of every output but for the sizes below */
+        uint32_t n_out;        /* outputs: 1, or as many as split has sizes */
+        uint32_t axis;         /* with sizes */
+        const uint32_t *sizes; /* per output, on axis; NULL: one output */
 };
+/* Size of an output on an axis, as an expression id. */
+uint32_t af_inferred_dim(const struct af_inferred *inferred, uint32_t out, uint32_t axis);
 struct af_infer_operand {
         enum af_dtype dtype;
         uint32_t rank;

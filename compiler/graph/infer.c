@@ -117,22 +117,27 @@ static void check_defined(struct af_infer_ctx *ctx, uint32_t operand, enum af_dt
         af_infer_fail_hint(ctx, field, "cast it first", "%s is not defined on %s", ctx->info->name, af_dtype_name(d));
 }
 
+#define NO_OPERAND UINT32_MAX
+
 /*
- * The one dtype of operands first.. : that of the tensors among them; scalars may be wider floats. With scalars alone they must agree.
- * INVALID with a diagnostic where they do not.
+ * The one dtype of the operands but `except`: that of the tensors among them; scalars may be wider floats. With scalars alone they must
+ * agree. INVALID with a diagnostic where they do not.
  */
-static enum af_dtype common_dtype(struct af_infer_ctx *ctx, uint32_t first) {
+static enum af_dtype common_dtype(struct af_infer_ctx *ctx, uint32_t except) {
         enum af_dtype d = AF_DTYPE_INVALID;
+        uint32_t first = except == 0;
         char field[32];
 
         for (uint32_t i = first; i < ctx->n_in && d == AF_DTYPE_INVALID; i++)
-                if (!ctx->in[i].scalar)
+                if (!ctx->in[i].scalar && i != except)
                         d = ctx->in[i].dtype;
         bool tensors = d != AF_DTYPE_INVALID;
         if (!tensors)
                 d = ctx->in[first].dtype;
         for (uint32_t i = first; i < ctx->n_in; i++) {
                 enum af_dtype o = ctx->in[i].dtype;
+                if (i == except)
+                        continue;
                 bool wider = af_dtype_kind(o) == 'f' && af_dtype_kind(d) == 'f' && af_dtype_size(o) > af_dtype_size(d);
                 if (o == d || (tensors && ctx->in[i].scalar && wider))
                         continue;
@@ -148,8 +153,10 @@ static enum af_dtype common_dtype(struct af_infer_ctx *ctx, uint32_t first) {
 bool af_infer_dtype_allowed(enum af_op op, enum af_dtype in, enum af_dtype stated) {
         switch (af_op_info(op)->dtype_rule) {
         case AF_DTYPES_CAST:
-        case AF_DTYPES_DECLARED:
                 return true;
+        case AF_DTYPES_DECLARED:
+        case AF_DTYPES_ONE_HOT:
+                return op == AF_OP_OPAQUE || dtype_defined(af_op_info(op), stated);
         case AF_DTYPES_SUM:
                 if (in == stated)
                         return in != AF_DTYPE_BOOL;
@@ -164,7 +171,7 @@ bool af_infer_dtype_allowed(enum af_op op, enum af_dtype in, enum af_dtype state
 static enum af_dtype where_dtype(struct af_infer_ctx *ctx) {
         if (ctx->in[0].dtype != AF_DTYPE_BOOL)
                 af_infer_fail(ctx, ".inputs[0]", "the condition is %s, not bool", af_dtype_name(ctx->in[0].dtype));
-        return common_dtype(ctx, 1);
+        return common_dtype(ctx, 0);
 }
 
 static enum af_dtype gather_dtype(struct af_infer_ctx *ctx) {
@@ -176,6 +183,23 @@ static enum af_dtype gather_dtype(struct af_infer_ctx *ctx) {
         return ctx->in[0].dtype;
 }
 
+static enum af_dtype masked_dtype(struct af_infer_ctx *ctx) {
+        if (ctx->in[1].dtype != AF_DTYPE_BOOL)
+                af_infer_fail(ctx, ".inputs[1]", "the mask is %s, not bool", af_dtype_name(ctx->in[1].dtype));
+        if (ctx->in[2].rank > 0)
+                af_infer_fail(ctx, ".inputs[2]", "the value has shape %s, not []",
+                              af_infer_dims_text(ctx, ctx->in[2].dims, ctx->in[2].rank));
+        return common_dtype(ctx, 1);
+}
+
+static enum af_dtype one_hot_dtype(struct af_infer_ctx *ctx) {
+        enum af_dtype index = ctx->in[0].dtype;
+
+        if (af_dtype_kind(index) != 'i' && af_dtype_kind(index) != 'u')
+                af_infer_fail_hint(ctx, ".inputs[0]", "cast it first", "the index is %s, not an integer", af_dtype_name(index));
+        return ctx->n_in > 1 ? common_dtype(ctx, 0) : AF_DTYPE_INVALID;
+}
+
 /* Output dtype, INVALID where it must be stated; *ret_compute: what the op computes in, for its attributes. */
 static enum af_dtype infer_dtype(struct af_infer_ctx *ctx, enum af_dtype *ret_compute) {
         enum af_dtype d = ctx->n_in > 0 ? ctx->in[0].dtype : AF_DTYPE_INVALID;
@@ -183,12 +207,12 @@ static enum af_dtype infer_dtype(struct af_infer_ctx *ctx, enum af_dtype *ret_co
         *ret_compute = d;
         switch (ctx->info->dtype_rule) {
         case AF_DTYPES_SAME:
-                return *ret_compute = common_dtype(ctx, 0);
+                return *ret_compute = common_dtype(ctx, NO_OPERAND);
         case AF_DTYPES_BOOL_OUT:
-                *ret_compute = common_dtype(ctx, 0);
+                *ret_compute = common_dtype(ctx, NO_OPERAND);
                 return AF_DTYPE_BOOL;
         case AF_DTYPES_TRUE_DIV:
-                d = *ret_compute = common_dtype(ctx, 0);
+                d = *ret_compute = common_dtype(ctx, NO_OPERAND);
                 return d == AF_DTYPE_INVALID ? d : af_op_result_dtype(ctx->op, d);
         case AF_DTYPES_LOGICAL:
         case AF_DTYPES_ANY:
@@ -202,6 +226,15 @@ static enum af_dtype infer_dtype(struct af_infer_ctx *ctx, enum af_dtype *ret_co
                 return af_dtype_kind(d) == 'f' || d == AF_DTYPE_INT64 ? d : AF_DTYPE_INVALID;
         case AF_DTYPES_GATHER:
                 return gather_dtype(ctx);
+        case AF_DTYPES_FIRST:
+        case AF_DTYPES_INDEX:
+                for (uint32_t i = 0; i < ctx->n_in; i++)
+                        check_defined(ctx, i, ctx->in[i].dtype);
+                return ctx->info->dtype_rule == AF_DTYPES_FIRST ? d : AF_DTYPE_INT64;
+        case AF_DTYPES_MASKED:
+                return *ret_compute = masked_dtype(ctx);
+        case AF_DTYPES_ONE_HOT:
+                return one_hot_dtype(ctx);
         case AF_DTYPES_CAST:
         case AF_DTYPES_DECLARED:
                 return AF_DTYPE_INVALID;
@@ -232,7 +265,7 @@ static int collect_attrs(struct af_infer_ctx *ctx, const struct af_attr **ret_at
                         return -ENOMEM;
         }
         for (unsigned key = 0; key < AF_N_ATTRS; key++)
-                if (ctx->has & 1u << key)
+                if (ctx->has & UINT64_C(1) << key)
                         attrs[at++] = ctx->attrs[key];
         *ret_attrs = attrs;
         *ret_n = n;
@@ -241,7 +274,7 @@ static int collect_attrs(struct af_infer_ctx *ctx, const struct af_attr **ret_at
 
 int af_infer_node(struct af_infer_ctx *ctx, const struct af_attr *attrs, uint32_t n_attrs, struct af_inferred *ret,
                   const struct af_attr **ret_attrs, uint32_t *ret_n_attrs) {
-        struct af_inferred inferred = {.dtype = AF_DTYPE_INVALID};
+        struct af_inferred inferred = {.dtype = AF_DTYPE_INVALID, .n_out = 1};
         enum af_dtype compute;
 
         ctx->info = af_op_info(ctx->op);
@@ -260,6 +293,10 @@ int af_infer_node(struct af_infer_ctx *ctx, const struct af_attr *attrs, uint32_
                 return AF_GRAPH_E_INVALID;
         *ret = inferred;
         return collect_attrs(ctx, ret_attrs, ret_n_attrs);
+}
+
+uint32_t af_inferred_dim(const struct af_inferred *inferred, uint32_t out, uint32_t axis) {
+        return inferred->sizes && axis == inferred->axis ? inferred->sizes[out] : inferred->dims[axis];
 }
 
 int af_infer(struct af_expr_pool *exprs, struct af_arena *arena, enum af_op op, const struct af_infer_operand *operands, uint32_t n,

@@ -45,7 +45,7 @@ struct af_infer_ctx {
         const struct af_infer_operand *in;
         uint32_t n_in;
         struct af_attr attrs[AF_N_ATTRS];
-        uint32_t has;
+        uint64_t has;
         bool failed; /* a diagnostic was written */
         int error;   /* -ENOMEM */
 };

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compiler/graph/shape.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define MAX_FACTORS 256u /* of all dims of one shape, products taken apart */
-
-static uint32_t *dims_alloc(struct af_infer_ctx *ctx, uint32_t rank) {
-        uint32_t *dims = af_arena_calloc(ctx->arena, rank, sizeof(*dims));
-
-        if (!dims)
-                ctx->error = -ENOMEM;
-        return dims;
-}
 
 /* One axis of a broadcast: the size that both take. False with a diagnostic. */
 static bool broadcast_dim(struct af_infer_ctx *ctx, uint32_t operand, uint32_t a, uint32_t b, uint32_t *ret) {
@@ -42,7 +33,7 @@ static void broadcast_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
 
         for (uint32_t i = 0; i < ctx->n_in; i++)
                 rank = AF_MAX(rank, ctx->in[i].rank);
-        uint32_t *dims = dims_alloc(ctx, rank);
+        uint32_t *dims = af_infer_dims_alloc(ctx, rank);
         if (!dims)
                 return;
         for (uint32_t axis = 0; axis < rank; axis++) {
@@ -73,7 +64,7 @@ static bool shape_attr(struct af_infer_ctx *ctx, uint32_t **ret_dims, uint32_t *
                 af_infer_fail(ctx, ".attrs.shape", "rank %u is beyond the limit of %u", a->n, AF_LIMIT_RANK);
                 return false;
         }
-        uint32_t *dims = dims_alloc(ctx, a->n);
+        uint32_t *dims = af_infer_dims_alloc(ctx, a->n);
         if (!dims)
                 return false;
         for (uint32_t i = 0; i < a->n; i++) {
@@ -128,7 +119,7 @@ static void to_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
 static void reduce_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
         const struct af_infer_operand *in = &ctx->in[0];
         const struct af_attr *axes = &ctx->attrs[AF_ATTR_AXES];
-        uint32_t *dims = dims_alloc(ctx, in->rank);
+        uint32_t *dims = af_infer_dims_alloc(ctx, in->rank);
         uint32_t next = 0, rank = 0;
         int64_t v;
 
@@ -139,7 +130,8 @@ static void reduce_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
                         dims[rank++] = in->dims[i];
                         continue;
                 }
-                if ((ctx->op == AF_OP_REDUCE_MAX || ctx->op == AF_OP_REDUCE_MIN) && af_expr_is_const(ctx->exprs, in->dims[i], &v) && v == 0)
+                bool least = ctx->op == AF_OP_REDUCE_MAX || ctx->op == AF_OP_REDUCE_MIN || ctx->op == AF_OP_LOGSUMEXP;
+                if (least && af_expr_is_const(ctx->exprs, in->dims[i], &v) && v == 0)
                         af_infer_fail(ctx, ".attrs.axes", "%s of nothing: axis %u has size 0", ctx->info->name, i);
                 if (ctx->attrs[AF_ATTR_KEEPDIMS].i && !af_infer_const(ctx, 1, &dims[rank++]))
                         return;
@@ -255,7 +247,7 @@ static void reshape_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
 static void squeeze_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
         const struct af_infer_operand *in = &ctx->in[0];
         const struct af_attr *axes = &ctx->attrs[AF_ATTR_AXES];
-        uint32_t *dims = dims_alloc(ctx, in->rank);
+        uint32_t *dims = af_infer_dims_alloc(ctx, in->rank);
         uint32_t next = 0, rank = 0, one;
 
         if (!dims || !af_infer_const(ctx, 1, &one))
@@ -277,7 +269,7 @@ static void unsqueeze_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
         const struct af_infer_operand *in = &ctx->in[0];
         const struct af_attr *axes = &ctx->attrs[AF_ATTR_AXES];
         uint32_t rank = in->rank + axes->n, next = 0;
-        uint32_t *dims = dims_alloc(ctx, rank);
+        uint32_t *dims = af_infer_dims_alloc(ctx, rank);
 
         for (uint32_t i = 0; i < rank && dims; i++) {
                 bool fresh = next < axes->n && axes->ints[next] == i;
@@ -299,7 +291,7 @@ static void gather_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
                 af_infer_fail(ctx, ".inputs[1]", "the rank would be beyond the limit of %u", AF_LIMIT_RANK);
                 return;
         }
-        uint32_t *dims = dims_alloc(ctx, rank);
+        uint32_t *dims = af_infer_dims_alloc(ctx, rank);
         if (!dims)
                 return;
         memcpy(dims, data->dims, axis * sizeof(*dims));
@@ -310,36 +302,44 @@ static void gather_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
         ret->dims = dims;
 }
 
+static void same_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
+        if ((ctx->op == AF_OP_TRIU || ctx->op == AF_OP_TRIL) && ctx->in[0].rank < 2)
+                af_infer_fail(ctx, ".inputs[0]", "rank %u, but %s needs rows and columns", ctx->in[0].rank, ctx->info->name);
+        ret->rank = ctx->in[0].rank;
+        ret->dims = ctx->in[0].dims;
+}
+
+static void declared_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
+        (void)ctx;
+        (void)ret;
+}
+
+static void (*const rules[])(struct af_infer_ctx *, struct af_inferred *) = {
+        [AF_SHAPE_SAME] = same_shape,
+        [AF_SHAPE_BROADCAST] = broadcast_shape,
+        [AF_SHAPE_TO_SHAPE] = to_shape,
+        [AF_SHAPE_REDUCE] = reduce_shape,
+        [AF_SHAPE_RESHAPE] = reshape_shape,
+        [AF_SHAPE_SQUEEZE] = squeeze_shape,
+        [AF_SHAPE_UNSQUEEZE] = unsqueeze_shape,
+        [AF_SHAPE_GATHER] = gather_shape,
+        [AF_SHAPE_DECLARED] = declared_shape,
+        [AF_SHAPE_TRANSPOSE] = af_infer_transpose,
+        [AF_SHAPE_SLICE] = af_infer_slice,
+        [AF_SHAPE_PAD] = af_infer_pad,
+        [AF_SHAPE_CONCAT] = af_infer_concat,
+        [AF_SHAPE_SPLIT] = af_infer_split,
+        [AF_SHAPE_GATHER_ELEMENTS] = af_infer_gather_elements,
+        [AF_SHAPE_IOTA] = af_infer_iota,
+        [AF_SHAPE_TILE] = af_infer_tile,
+        [AF_SHAPE_ARG_REDUCE] = af_infer_arg_reduce,
+        [AF_SHAPE_ONE_HOT] = af_infer_one_hot,
+        [AF_SHAPE_NORM] = af_infer_norm,
+        [AF_SHAPE_CHANNELS] = af_infer_channels,
+};
+
 void af_infer_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
         ret->rank = 0;
         ret->dims = NULL;
-        switch (ctx->info->shape_rule) {
-        case AF_SHAPE_SAME:
-                ret->rank = ctx->in[0].rank;
-                ret->dims = ctx->in[0].dims;
-                return;
-        case AF_SHAPE_BROADCAST:
-                broadcast_shape(ctx, ret);
-                return;
-        case AF_SHAPE_TO_SHAPE:
-                to_shape(ctx, ret);
-                return;
-        case AF_SHAPE_REDUCE:
-                reduce_shape(ctx, ret);
-                return;
-        case AF_SHAPE_RESHAPE:
-                reshape_shape(ctx, ret);
-                return;
-        case AF_SHAPE_SQUEEZE:
-                squeeze_shape(ctx, ret);
-                return;
-        case AF_SHAPE_UNSQUEEZE:
-                unsqueeze_shape(ctx, ret);
-                return;
-        case AF_SHAPE_GATHER:
-                gather_shape(ctx, ret);
-                return;
-        case AF_SHAPE_DECLARED:
-                return;
-        }
+        rules[ctx->info->shape_rule](ctx, ret);
 }

@@ -235,10 +235,21 @@ int af_reference_node(const struct af_graph *g, const struct af_node *n, const s
         case AF_CLASS_REDUCE:
                 return af_reference_reduce(n, in, out, ret_why);
         case AF_CLASS_GATHER:
+                if (n->op == AF_OP_GATHER_ELEMENTS)
+                        break;
                 return af_reference_gather(n, in, out, ret_why);
         case AF_CLASS_OPAQUE:
                 *ret_why = "an opaque node is the framework's own";
                 return AF_REFERENCE_E_UNSUPPORTED;
+        case AF_CLASS_TRANSPOSE:
+        case AF_CLASS_SLICE:
+        case AF_CLASS_PAD:
+        case AF_CLASS_CONCAT:
+        case AF_CLASS_SPLIT:
+        case AF_CLASS_IOTA:
+        case AF_CLASS_SCAN:
+        case AF_CLASS_COMPOSITE:
+                break;
         }
         *ret_why = "no definition for this class of ops";
         return AF_REFERENCE_E_UNSUPPORTED;

@@ -401,7 +401,7 @@ static struct value *make_gather(struct maker *m) {
 }
 
 static bool allowed(const struct maker *m, enum af_op op) {
-        if (op == AF_OP_OPAQUE || !(m->o.classes & 1u << af_op_info(op)->cls))
+        if (af_op_info(op)->cls >= AF_CLASS_OPAQUE || op == AF_OP_GATHER_ELEMENTS || !(m->o.classes & 1u << af_op_info(op)->cls))
                 return false;
         for (const enum af_op *p = m->o.ops; p && *p != AF_OP_INVALID; p++)
                 if (*p == op)

@@ -114,6 +114,16 @@ static void expect_full_node(const struct af_fragment *f) {
         cr_assert_eq(n->attrs[AF_ATTR_SHAPE].n, 2);
         cr_assert_str_eq(n->attrs[AF_ATTR_APPROXIMATE].s, "tanh");
         cr_assert_eq(n->attrs[AF_ATTR_EFFECTS].i, 1);
+        cr_assert_eq(n->attrs[AF_ATTR_PERM].ints[0], 1);
+        cr_assert_eq(n->attrs[AF_ATTR_STOPS].n, 2);
+        cr_assert_eq(n->attrs[AF_ATTR_STEPS].ints[1], -2);
+        cr_assert_eq(n->attrs[AF_ATTR_SIZES].n, 2);
+        cr_assert(n->attrs[AF_ATTR_STEP].is_int);
+        cr_assert_eq(n->attrs[AF_ATTR_STEP].i, -1);
+        cr_assert_eq(n->attrs[AF_ATTR_REVERSE].i, 0);
+        cr_assert_eq(n->attrs[AF_ATTR_EPSILON].f, 1e-6);
+        cr_assert_eq(n->attrs[AF_ATTR_DIAGONAL].i, -3);
+        cr_assert(n->attrs[AF_ATTR_GAMMA].f != n->attrs[AF_ATTR_GAMMA].f);
         cr_assert_eq(n->n_outputs, 2);
         cr_assert(n->outputs[1].has_strides);
 }
