@@ -80,7 +80,8 @@ int sched_open_part(struct whole *w, const struct part *p, const struct af_regio
 static void add_phase(struct af_kernel *k, const struct sched *s, const struct af_phase *ph, uint64_t *most) {
         k->phases[k->n_phases++] = *ph;
         k->block_dim = AF_MAX(k->block_dim, sched_blocks(s, ph));
-        k->modelled_cycles += ph->cycles + (ph->sync_before ? SYNC_CYCLES : 0);
+        k->hbm_bytes += ph->hbm_bytes;
+        k->modelled_cycles += ph->cycles + (ph->sync_before ? (uint64_t)s->soc->sync_all_cycles : 0);
         k->needs_sync_all |= ph->sync_before;
         uint64_t use = (uint64_t)ph->buffers * (ph->load_bytes + ph->store_bytes) + ph->calc_bytes + ph->resident_bytes;
         if (use <= *most)
@@ -109,6 +110,7 @@ static int build_parts(struct whole *w, const struct part *parts, uint32_t n, st
         for (uint32_t i = 0; i < n; i++) {
                 struct part_plan plan;
                 int r = sched_open_part(w, &parts[i], regions, n_regions);
+                w->s->started = k->n_phases > 0;
                 if (!r)
                         r = sched_part_build(w->s, &plan);
                 if (r)
@@ -154,14 +156,12 @@ int af_schedule_build(const struct af_graph *g, const struct af_group *group, co
                 return -ENOMEM;
         *k = (struct af_kernel){.g = g, .group = group, .block_dim = 1, .buffers = 1};
         int r = build(&w, group, k);
+        if (!r && k->n_phases)
+                r = sched_timeline(w.s, k);
         if (w.s)
                 af_arena_deinit(&w.s->scratch);
         if (r)
                 return r;
-        for (uint32_t i = 0; i < k->n_phases; i++) {
-                sched_count_bytes(&k->phases[i], k->block_dim);
-                k->hbm_bytes += k->phases[i].hbm_bytes;
-        }
         *ret_kernel = k;
         return 0;
 }

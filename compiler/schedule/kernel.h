@@ -152,6 +152,7 @@ struct af_kernel {
         uint64_t workspace_bytes;
         bool needs_sync_all, workspace_zeroed;
         uint64_t hbm_bytes, modelled_cycles;
+        uint64_t mte2_cycles, v_cycles, mte3_cycles; /* of modelled_cycles, each pipe alone (of the core where it has most); 0: not known */
 };
 
 enum { AF_SCHEDULE_E_UNFIT = 1 /* *ret_why */ };

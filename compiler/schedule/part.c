@@ -208,11 +208,14 @@ static int build_plan(struct sched *s, const struct pass *passes, uint32_t n, st
                 return -ENOMEM;
         for (uint32_t i = 0; i < n; i++) {
                 struct af_phase *ph = &ret->phases[i];
+                bool started = s->started;
+                s->started |= i > 0;
                 int r = sched_tile(s, &passes[i], ph);
+                s->started = started;
                 if (r)
                         return r;
                 ph->sync_before = i > 0;
-                ret->cycles += ph->cycles + (i ? SYNC_CYCLES : 0);
+                ret->cycles += ph->cycles + (i ? (uint64_t)s->soc->sync_all_cycles : 0);
         }
         return 0;
 }

@@ -69,6 +69,7 @@ struct sched { /* one part */
         uint32_t n_regions, cap_regions;
         uint32_t n_kept_regions; /* of other parts: plans add theirs behind them */
         uint32_t *pack_region;   /* per use: region of its packed copy */
+        bool started;            /* phases before have paid for the start of the pipes */
         struct af_prog prog;     /* scratch: one expansion at a time */
         struct af_reduce_plan plan;
 };
@@ -86,7 +87,6 @@ struct part_plan { /* a part, tiled */
         uint32_t n_regions;
         uint64_t cycles;
 };
-#define SYNC_CYCLES 1500u /* all cores meet */
 /* part.c. Filled in before: g, soc, arena, scratch, m, why, stores, held, args, n_pointers, kept regions. 0, -ENOMEM, UNFIT. */
 int sched_part_init(struct sched *s) AF_WARN_UNUSED;
 /* Tries every plan, and keeps the cheapest. */
@@ -154,10 +154,11 @@ int sched_sides(struct sched *s, uint32_t choice) AF_WARN_UNUSED;
 int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct af_phase *ret_phase) AF_WARN_UNUSED;
 /* ub.c: bytes of every value for the tile that the stages state, places and offsets; fills the phase's byte counts. 0 or -ENOMEM. */
 int sched_allocate(struct sched *s, struct af_phase *phase) AF_WARN_UNUSED;
-/* cost.c: hbm_bytes and cycles of a tiled and allocated phase on blocks cores. */
+/* timeline.c: hbm_bytes and cycles of a tiled and allocated phase on blocks cores, as if it were the only one; quick, near enough to
+ * choose. */
 void sched_cost(const struct sched *s, struct af_phase *phase, uint32_t blocks);
-/* bytes.c: hbm_bytes counted transfer by transfer, where they are not too many. */
-void sched_count_bytes(struct af_phase *phase, uint32_t block_dim);
+/* Exact bytes and cycles of a kernel and its phases, as the checked twin has them, where the turns are not too many. 0 or -ENOMEM. */
+int sched_timeline(struct sched *s, struct af_kernel *k) AF_WARN_UNUSED;
 /* tile.c: lowers, searches for the cheapest tile that fits. 0, -ENOMEM, UNFIT. */
 int sched_tile(struct sched *s, const struct pass *p, struct af_phase *ret_phase) AF_WARN_UNUSED;
 /* Lowers, and checks that the smallest tile fits. */

@@ -21,12 +21,12 @@ struct runner {
         struct batch batches[2]; /* checked, fast */
         bool wanted[RUNNER_N_VARIANTS];
         bool single;     /* each kernel is an object of its own, through af_driver_compile */
-        bool list_bytes; /* names each run whose counted bytes differ from the model */
+        bool exact_model; /* a run whose counted bytes or cycles differ from the schedule's fails */
         struct runner_item *items;
         uint32_t n_items, cap_items;
         struct runner_fallback *fallbacks;
         uint32_t n_fallbacks;
-        uint64_t n_runs, n_failed, n_kernels, n_framework, n_nodes, n_bytes_off, moved, modelled;
+        uint64_t n_runs, n_failed, n_kernels, n_framework, n_nodes, n_model_off, moved, modelled, cycles, modelled_cycles;
 };
 
 /* variants: names in one text (default, unfused, small, fast); flags: of the checked twin's compile. False: it said why. */

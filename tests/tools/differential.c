@@ -2,14 +2,14 @@
 /*
  * Differential test: fragments compiled in several ways and run on the twin must equal the reference interpreter bit for bit.
  *
- *   differential [--seeds A:B] [--variants default,unfused,small,fast] [--flags "-O0"] [--profile N] [--single] [--fallbacks] [--bytes]
+ *   differential [--seeds A:B] [--variants default,unfused,small,fast] [--flags "-O0"] [--profile N] [--single] [--fallbacks] [--model]
  *                [--print] [FRAGMENT.json…]
  *
  * Variants: default (as served), unfused (every node its own kernel), small (3 cores, 24 KiB of UB: other tiles), fast (the fast twin at
  * full optimisation). All but fast run on the checked twin, which also fails on hazards, bounds, poison and alignment. Each seed gives a
  * random fragment, once with ordinary and once with special values; --profile picks what kind (random_graph.h), else the seed does.
  * --single compiles each kernel into an object of its own, as they are served, else many share one. --fallbacks lists what was left to
- * the framework, --bytes the runs whose counted bytes differ from the model, --print the
+ * the framework; with --model a run fails whose counted bytes or cycles differ from the schedule's; --print prints the
  * fragments instead of running them. Prints `not ok seed N …` per failure and one `ok …` line at
  * the end.
  */
@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
         struct runner r;
         unsigned long long first = 0, last = 0;
         const char *names = "default,unfused,small,fast", *flags = "-O0";
-        bool single = false, print = false, fallbacks = false, bytes = false;
+        bool single = false, print = false, fallbacks = false, model = false;
         int files = argc, profile = -1;
         for (int i = 1; i < argc; i++) {
                 if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc && sscanf(argv[++i], "%llu:%llu", &first, &last) == 2)
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
                 if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc && sscanf(argv[++i], "%d", &profile) == 1)
                         continue;
                 if ((strcmp(argv[i], "--single") == 0 && (single = true)) || (strcmp(argv[i], "--fallbacks") == 0 && (fallbacks = true)) ||
-                    (strcmp(argv[i], "--print") == 0 && (print = true)) || (strcmp(argv[i], "--bytes") == 0 && (bytes = true)))
+                    (strcmp(argv[i], "--print") == 0 && (print = true)) || (strcmp(argv[i], "--model") == 0 && (model = true)))
                         continue;
                 files = i;
                 break;
@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
         if (!runner_init(&r, names, flags))
                 return 1;
         r.single = single;
-        r.list_bytes = bytes;
+        r.exact_model = model;
         for (unsigned long long seed = first; seed < last; seed++)
                 run_seed(&r, seed, profile, print);
         for (int i = files; i < argc; i++)

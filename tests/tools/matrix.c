@@ -3,7 +3,7 @@
  * The op matrix: every op of the table on every dtype it allows, on shapes and operand forms that are easy to get wrong; reductions over
  * each set of axes; strided inputs; views, long runs and large groups. Each case is a fragment, compiled and compared as in differential.c.
  *
- *   matrix [--only TEXT] [--quick] [--part K/N] [--variants default,unfused,small,fast] [--flags "-O0"] [--fallbacks] [--bytes]
+ *   matrix [--only TEXT] [--quick] [--part K/N] [--variants default,unfused,small,fast] [--flags "-O0"] [--fallbacks] [--model]
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ void matrix_end(struct matrix *x) {
 int main(int argc, char **argv) {
         struct matrix *x = calloc(1, sizeof(*x));
         const char *names = "default,unfused", *flags = "-O0";
-        bool fallbacks = false, bytes = false;
+        bool fallbacks = false, model = false;
         if (!x)
                 return 1;
         for (int i = 1; i < argc; i++) {
@@ -52,14 +52,14 @@ int main(int argc, char **argv) {
                 if (strcmp(argv[i], "--part") == 0 && i + 1 < argc && sscanf(argv[++i], "%u/%u", &part, &n_parts) == 2 && part < n_parts)
                         continue;
                 if ((strcmp(argv[i], "--quick") == 0 && (x->quick = true)) || (strcmp(argv[i], "--fallbacks") == 0 && (fallbacks = true)) ||
-                    (strcmp(argv[i], "--bytes") == 0 && (bytes = true)))
+                    (strcmp(argv[i], "--model") == 0 && (model = true)))
                         continue;
                 fprintf(stderr, "matrix: what is %s?\n", argv[i]);
                 return 2;
         }
         if (!runner_init(&x->runner, names, flags))
                 return 1;
-        x->runner.list_bytes = bytes;
+        x->runner.exact_model = model;
         matrix_ops(x);
         matrix_reduce(x);
         matrix_graphs(x);

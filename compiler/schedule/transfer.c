@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The DMA calls of a load or store (lib_load, lib_store): distinct 32-byte sectors per call, and their time. Pointers count as aligned. */
+#include "compiler/schedule/timeline.h"
+
+#define SECTOR 32
+#define BATCH  4095 /* rows of one call */
+
+struct rows { /* in bytes */
+        int64_t at, step, length;
+};
+
+/* Sectors of row r that the row before it, in the same call, has not touched. */
+static int64_t fresh(const struct rows *t, int64_t r, bool first) {
+        int64_t from = (t->at + r * t->step) / SECTOR, to = (t->at + r * t->step + t->length - 1) / SECTOR;
+        return to - from + 1 - (!first && from <= (t->at + (r - 1) * t->step + t->length - 1) / SECTOR ? 1 : 0);
+}
+
+/* Rows whose places within a sector repeat. */
+static int64_t period(int64_t step) {
+        int64_t p = 1;
+        while (p < SECTOR && step * p % SECTOR)
+                p *= 2;
+        return p;
+}
+
+/* Sectors of n rows of one call. */
+static int64_t sectors(const struct rows *t, int64_t n) {
+        if (n <= 0 || t->length <= 0)
+                return 0;
+        if (t->step == t->length || n == 1)
+                return (t->at + n * t->length - 1) / SECTOR - t->at / SECTOR + 1;
+        int64_t all = fresh(t, 0, true), p = period(t->step), turns = (n - 1) / p, once = 0, rest = 0;
+        for (int64_t r = 1; r <= AF_MIN(p, n - 1); r++) {
+                int64_t k = fresh(t, r, false);
+                once += k;
+                rest += r <= (n - 1) % p ? k : 0;
+        }
+        return all + turns * once + rest;
+}
+
+static double cycles_of(const struct af_soc *soc, bool load, int64_t bytes, uint32_t blocks) {
+        const struct af_dma_cost *c = !load ? &soc->store : (double)bytes < soc->small_bytes ? &soc->load_small : &soc->load;
+        return (double)bytes / (c->a + c->b / blocks) + c->h;
+}
+
+struct sched_transfer sched_transfer_cost(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s,
+                                          const struct sched_tile_at *at, uint32_t blocks) {
+        const struct af_stage *st = &p->stages[s->stage];
+        bool load = s->kind == AF_KSTMT_LOAD;
+        const struct af_kvalue *v = &p->values[load ? s->dst : s->src[0]];
+        int64_t size = af_dtype_size(v->dtype), element = s->access.offset, n = 1, cols = 1, step = 0;
+        struct sched_transfer t = {0};
+        for (uint32_t a = 0; a < p->n_axes; a++)
+                element += at->start[a] * s->access.strides[a];
+        if (v->hold == AF_HOLD_COLUMN)
+                cols = at->length[st->row_axis];
+        else if (v->hold != AF_HOLD_ONE && st->inner_axis != AF_NONE)
+                cols = at->length[st->inner_axis];
+        if (v->hold == AF_HOLD_FULL && st->row_axis != AF_NONE) {
+                n = at->length[st->row_axis];
+                step = s->access.strides[st->row_axis];
+        }
+        struct rows rows = {element * size, step * size, cols * size};
+        int64_t gap = rows.step - rows.length;
+        if (gap >= 0 && gap <= INT32_MAX) {
+                for (; n > 0; n -= BATCH, rows.at += BATCH * rows.step) {
+                        int64_t bytes = SECTOR * sectors(&rows, AF_MIN(n, BATCH));
+                        t.bytes += (uint64_t)bytes;
+                        t.cycles += cycles_of(soc, load, bytes, blocks);
+                }
+                return t;
+        }
+        for (int64_t r = 0, same = period(rows.step); r < AF_MIN(same, n); r++) { /* a call per row */
+                int64_t bytes = SECTOR * fresh(&rows, r, true), like_it = (n - r + same - 1) / same;
+                t.bytes += (uint64_t)(bytes * like_it);
+                t.cycles += (double)like_it * cycles_of(soc, load, bytes, blocks);
+        }
+        return t;
+}
+
+bool sched_stores(const struct af_phase *p, const struct af_kstmt *s, const struct sched_tile_at *at) {
+        const struct af_stage *st = &p->stages[s->stage];
+        for (uint32_t a = 0; a < p->n_axes; a++) {
+                const struct af_axis *x = &p->axes[a];
+                bool loops = x->role == AF_AXIS_LOOP && st->row_axis != AF_NONE && (a == st->row_axis || a == st->inner_axis);
+                if (!s->access.strides[a] && x->extent != x->tile && (x->role == AF_AXIS_BLOCK || loops) && at->start[a] != 0)
+                        return false;
+        }
+        return true;
+}
