@@ -8,8 +8,10 @@ TOOL_DIR holds run.sh KERNEL.cpp NAME --blocks N --arg in:FILE|inout:FILE:FILE|z
 vendor's headers). Without fragments: the samples, every row of the corpus with its shapes cut, every fragment of kernel_fragments.py, and the seeds.
 
 Each fragment is planned as it is served and run on the checked twin against the reference; every kernel that it launches runs under the
-judge on the same bytes and must leave the same bytes. exp and ln are the judge's own: where a kernel calls them, floats may differ by 2 units in
-the last place per call (of 1.0 where the result is smaller), and other outputs, behind a compare or a cast, in one element of 50.
+judge on the same bytes and must leave the same bytes. The judge's exp and log are the C library's; it is linked with the twin's in their place,
+so that everything around them can be compared bit for bit. With --own-exp it keeps its own: where a kernel calls them, floats may differ by 2
+units in the last place per call (of 1.0 where the result is smaller), and other outputs, behind a compare or a cast, in one element of 50.
+Where the judge says that an integer result overflowed (it guesses saturation, we wrap) a difference is counted apart.
 One line per failure, one at the end.
 """
 import argparse
@@ -30,6 +32,11 @@ import kernel_fragments
 
 WORDS = {"float32": (np.uint32, 2.0 ** -23), "float16": (np.uint16, 2.0 ** -10), "bfloat16": (np.uint16, 2.0 ** -7)}
 INEXACT = re.compile(r"\b(Exp|Ln)\(")
+OVERFLOW = "integer result out of range"
+OWN = """#include "numeric/prim_f32.h"
+__attribute__((visibility("hidden"))) float expf(float x) { return af_f32_exp(x); }
+__attribute__((visibility("hidden"))) float logf(float x) { return af_f32_ln(x); }
+"""
 
 
 def numbers(raw, dtype):
@@ -82,8 +89,18 @@ def batch(directory, cases, number):
     return path, calls
 
 
-def run_case(tool, case, directory, source, calls):
-    command = [os.path.join(tool, "run.sh"), source, case.symbol, "--blocks", case.blocks, "--timeout", "300"]
+def twin_functions(directory):
+    """An object with the twin's exp and log under the C library's names."""
+    source, path = os.path.join(directory, "own.c"), os.path.join(directory, "own.o")
+    with open(source, "w", encoding="utf-8") as out:
+        out.write(OWN)
+    subprocess.run(["cc", "-std=gnu17", "-O2", "-fPIC", "-fno-builtin", "-ffp-contract=off", "-fno-math-errno", "-I", ROOT, "-c", source, "-o", path], check=True)
+    return ["--flag", path]
+
+
+def run_case(tool, case, directory, source, calls, flags):
+    """None, a message, or OVERFLOW."""
+    command = [os.path.join(tool, "run.sh"), source, case.symbol, "--blocks", case.blocks, "--timeout", "300", *flags]
     outs = []
     for i, a in enumerate(case.args):
         kind, rest = a.split(":", 1)
@@ -108,18 +125,21 @@ def run_case(tool, case, directory, source, calls):
     for got, want, dtype in outs:
         with open(got, "rb") as a, open(want, "rb") as b:
             bad = differs(a.read(), b.read(), dtype, calls)
+        if bad and OVERFLOW in r.stderr:
+            return OVERFLOW
         if bad:
             return f"{case.name}: {bad} elements of {os.path.basename(want)} ({dtype}) differ; {calls} calls of exp and ln"
     return None
 
 
-def run_all(tool, cases, directory, size):
-    """Yields a message or None per case."""
+def run_all(o, cases, directory):
+    """Yields a message, OVERFLOW or None per case."""
+    flags, size = [] if o.own_exp else twin_functions(directory), o.batch
     for at in range(0, len(cases), size):
         part = cases[at:at + size]
         source, calls = batch(directory, part, at // size)
         for case in part:
-            yield run_case(tool, case, directory, source, calls[case.symbol])
+            yield run_case(o.tool, case, directory, source, calls[case.symbol] if o.own_exp else 0, flags)
 
 
 def fragments(o, directory):
@@ -148,13 +168,15 @@ def judge(o, d):
             print(f"not ok {entry['name']}: {entry.get('error') or entry['why']}", flush=True)
     with open(os.path.join(d, "cases.txt"), encoding="utf-8") as f:
         cases = [Case(line) for line in f]
-    for done, message in enumerate(run_all(o.tool, cases, d, o.batch), 1):
-        if message:
+    overflows = 0
+    for done, message in enumerate(run_all(o, cases, d), 1):
+        overflows += message is OVERFLOW
+        if message and message is not OVERFLOW:
             failed += 1
             print("not ok " + message, flush=True)
         if done % 50 == 0:
             print(f"# {done} of {len(cases)}", flush=True)
-    print(f"{'failed' if failed else 'ok'}: {len(cases)} kernels, {failed} failures")
+    print(f"{'failed' if failed else 'ok'}: {len(cases)} kernels, {failed} failures, {overflows} with integers that overflow")
     return 1 if failed or not cases else 0
 
 
@@ -166,6 +188,7 @@ def main():
     p.add_argument("--rows", help="rows of the corpus whose name has this in it")
     p.add_argument("--cases", help="fragments of kernel_fragments.py whose name has this in it")
     p.add_argument("--specials", action="store_true")
+    p.add_argument("--own-exp", action="store_true", help="leave the judge its exp and log")
     p.add_argument("--batch", type=int, default=20, help="kernels compiled together")
     p.add_argument("--keep", metavar="DIR", help="work here and leave everything")
     p.add_argument("fragments", nargs="*")
