@@ -148,9 +148,9 @@ def fragments(o, directory):
     everything = o.rows is None and o.cases is None and o.seeds is None
     paths = sorted(glob.glob(os.path.join(ROOT, "examples/fragments/*.json"))) if everything else []
     if everything or o.rows is not None:
-        paths += corpus.write([r for r in corpus.corpus.ROWS if (o.rows or "") in r.name], "small", os.path.join(directory, "rows"))
+        paths += corpus.write([r for r in corpus.corpus.ROWS if any(p in r.name for p in (o.rows or "").split(","))], "small", os.path.join(directory, "rows"))
     if everything or o.cases is not None:
-        paths += kernel_fragments.write(os.path.join(directory, "fragments"), o.cases or "")
+        paths += [path for part in (o.cases or "").split(",") for path in kernel_fragments.write(os.path.join(directory, "fragments"), part)]
     return paths
 
 
@@ -185,8 +185,8 @@ def main():
     p.add_argument("tool")
     p.add_argument("--build", default=os.path.join(ROOT, "build"))
     p.add_argument("--seeds")
-    p.add_argument("--rows", help="rows of the corpus whose name has this in it")
-    p.add_argument("--cases", help="fragments of kernel_fragments.py whose name has this in it")
+    p.add_argument("--rows", help="rows of the corpus whose name has one of these in it: a,b")
+    p.add_argument("--cases", help="fragments of kernel_fragments.py, likewise")
     p.add_argument("--specials", action="store_true")
     p.add_argument("--own-exp", action="store_true", help="leave the judge its exp and log")
     p.add_argument("--batch", type=int, default=20, help="kernels compiled together")

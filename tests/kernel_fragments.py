@@ -309,8 +309,82 @@ def reductions():
                 f.output(f.reduce(op, f.input(shape), axes))
 
 
+def softmax_by_hand(f, x):
+    last = [len(f.info[x][1]) - 1]
+    e = f.unary("exp", f.binary("sub", x, f.reduce("reduce_max", x, last, keepdims=True)))
+    return f.binary("div", e, f.reduce("reduce_sum", e, last, keepdims=True))
+
+
+def norm_by_hand(f, x, w, b):
+    last = [len(f.info[x][1]) - 1]
+    d = f.binary("sub", x, f.reduce("reduce_mean", x, last, keepdims=True))
+    v = f.reduce("reduce_mean", f.unary("square", d), last, keepdims=True)
+    return f.binary("add", f.binary("mul", f.binary("mul", d, f.unary("rsqrt", f.binary("add", v, f.scalar(1e-5)))), w), b)
+
+
+def read_back():
+    """Results of reductions that expand over their axis again, in one kernel."""
+    for n in (1, 7, 8, 9, 63, 64, 65, 131, 1023, 1024, 1025, 4097):
+        @case(f"softmax_rows_{n}")
+        def _(f):
+            f.output(softmax_by_hand(f, f.input([11, n])))
+        @case(f"norm_rows_{n}")
+        def _(f):
+            f.output(norm_by_hand(f, f.input([11, n]), f.input([n]), f.input([n])))
+    for d in ("float16", "bfloat16"):
+        @case(f"softmax_{d}")
+        def _(f):
+            f.output(f.cast(softmax_by_hand(f, f.cast(f.input([70, 77], d), "float32")), d))
+        @case(f"norm_{d}")
+        def _(f):
+            x, r, w, b = (f.input(s, d) for s in ([70, 77], [70, 77], [77], [77]))
+            s = f.binary("add", x, r)
+            f.output(f.cast(norm_by_hand(f, *(f.cast(v, "float32") for v in (s, w, b))), d), s)
+    @case("softmax_three_axes")
+    def _(f):
+        f.output(softmax_by_hand(f, f.input([3, 50, 33])))
+    @case("softmax_first_axis")
+    def _(f):
+        x = f.input([50, 33])
+        e = f.unary("exp", f.binary("sub", x, f.reduce("reduce_max", x, [0], keepdims=True)))
+        f.output(f.binary("div", e, f.reduce("reduce_sum", e, [0], keepdims=True)))
+    @case("softmax_long_rows")
+    def _(f):
+        f.output(softmax_by_hand(f, f.input([3, 70001])))
+    @case("norm_many_rows")
+    def _(f):
+        f.output(norm_by_hand(f, f.input([3000, 24]), f.input([24]), f.input([24])))
+    @case("centred_by_everything")
+    def _(f):
+        x = f.input([40, 130])
+        f.output(f.binary("sub", x, f.reduce("reduce_mean", x, [0, 1], keepdims=True)))
+    @case("row_and_column_sums")
+    def _(f):
+        x, y = f.input([300, 130]), f.input([300, 130])
+        p = f.binary("mul", x, y)
+        f.output(f.reduce("reduce_sum", p, [1]), f.reduce("reduce_sum", p, [0]), f.reduce("reduce_sum", x, [0]))
+    @case("largest_of_rows_marked")
+    def _(f):
+        x = f.input([40, 131])
+        f.output(f.binary("eq", x, f.reduce("reduce_max", x, [1], keepdims=True), "bool"), f.binary("mul", x, x))
+
+
+def siblings():
+    """Kernels of independent parts."""
+    @case("siblings_one_shape")
+    def _(f):
+        a, b = f.input([5003]), f.input([5003])
+        f.output(f.binary("add", a, b), f.binary("sub", a, b), f.unary("exp", a))
+    @case("siblings_two_shapes")
+    def _(f):
+        a, b = f.input([70, 33]), f.input([33])
+        f.output(f.binary("add", a, b), f.unary("exp", b), f.reduce("reduce_sum", a, [1]))
+
+
 pointwise()
 broadcasts()
+read_back()
+siblings()
 layouts()
 reductions()
 
