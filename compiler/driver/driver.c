@@ -36,6 +36,7 @@ static const struct af_pass {
         void (*dump)(struct af_job *job, struct af_buf *buf);
 } passes[] = {
         {"read", af_pass_read, "canonical bytes", "graph", true, dump_graph},
+        {"rewrite", af_pass_rewrite, "graph", "graph of nodes that kernels can run, or pinned ones", false, dump_graph},
         {"outputs", af_pass_outputs, "graph", "graph in which every output can be laid out as stated", false, NULL},
         {"fuse", af_pass_fuse, "graph, rules", "groups with a tiled loop tree each, fallbacks", true, dump_fusion},
         {"emit", af_pass_emit, "loop trees, templates", "sources, keys, symbols", true, dump_kernels},
@@ -58,8 +59,14 @@ static int dump(struct af_job *job, const struct af_pass *pass) {
 
 /* Up to and with the pass named last; NULL: all. */
 static int run_passes(struct af_job *job, const char *last) {
+        size_t again = 0;
         for (size_t i = 0; i < AF_ARRAY_SIZE(passes); i++) {
+                again = strcmp(passes[i].name, "rewrite") == 0 ? i : again;
                 int r = passes[i].run(job);
+                if (r == AF_PASS_AGAIN) {
+                        i = again - 1;
+                        continue;
+                }
                 if (r)
                         return r;
 #ifndef NDEBUG

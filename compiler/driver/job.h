@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/driver/driver.h"
+#include "compiler/rewrite/rewrite.h"
 
 /* Where a value is in memory when the plan runs. */
 struct af_location {
@@ -35,6 +36,11 @@ struct af_job {
         const void *canon;
         size_t n_canon;
         struct af_graph graph;
+        struct af_graph read;    /* as the sender wrote it: each rewrite starts from it */
+        bool *pinned;            /* per canonical node: kept whole */
+        const char **pinned_why; /* why: the reason of its first piece that no kernel can run */
+        uint32_t n_rounds;       /* of pinning */
+        struct af_rewrite_notes notes;
         uint32_t *canonical; /* per node: its canonical number, or AF_NONE for a copy that the outputs pass added */
         struct af_fusion fusion;
         const char **unfit;            /* per node: NULL, or why no kernel can be made even of it alone */
@@ -50,8 +56,12 @@ struct af_job {
         struct af_buf fallbacks; /* "<canonical node> <reason>\n" */
 };
 
+/* A pass says so where what it found must be rewritten otherwise: the passes run again from `rewrite`. */
+enum { AF_PASS_AGAIN = 1000 };
+
 /* Passes, in the order of driver.c's table. 0, -errno, or AF_DRIVER_E_*. */
 int af_pass_read(struct af_job *job);
+int af_pass_rewrite(struct af_job *job);
 int af_pass_outputs(struct af_job *job);
 int af_pass_fuse(struct af_job *job);
 int af_pass_emit(struct af_job *job);
@@ -59,6 +69,8 @@ int af_pass_order(struct af_job *job);
 int af_pass_layout(struct af_job *job);
 int af_pass_assemble(struct af_job *job);
 
+/* Pins the nodes whose pieces fell back: AF_PASS_AGAIN where there were some. */
+int af_job_pin_pieces(struct af_job *job);
 /* Row-major strides of static dims; a size-0 or size-1 axis counts as 1. */
 void af_job_dense_strides(const int64_t *dims, uint32_t rank, int64_t *ret_strides);
 /* Static dims of a value in the arena; NULL where symbolic or without memory. */

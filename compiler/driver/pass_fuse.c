@@ -126,5 +126,5 @@ int af_pass_fuse(struct af_job *job) {
                 if (r)
                         return r;
         }
-        return 0;
+        return af_job_pin_pieces(job);
 }

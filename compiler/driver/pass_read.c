@@ -173,7 +173,7 @@ static int copy_before_reshapes(struct af_job *job, uint32_t n_old) {
                         old[i].in = in;
                 }
                 place[i] = n;
-                job->canonical[n] = i;
+                job->canonical[n] = old[i].source;
                 nodes[n++] = old[i];
         }
         for (uint32_t i = 0; i < n_copies; i++) {

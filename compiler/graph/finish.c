@@ -189,6 +189,14 @@ static int order_finally(struct af_graph *g, bool keep_order, struct af_diags *d
         return r != 0 ? r : af_graph_permute(g, order);
 }
 
+int af_graph_reorder(struct af_graph *g) {
+        struct af_tally tally = {0};
+        int r = order_finally(g, false, af_tally_start(&tally, NULL));
+
+        af_diags_deinit(&tally.own);
+        return r;
+}
+
 int af_graph_finish(struct af_graph *g, bool keep_order, struct af_tally *tally) {
         struct af_symbol_facts facts;
         const uint32_t *order;

@@ -43,6 +43,7 @@ struct af_node {
         const char *name, *origin; /* not in the key; may be NULL */
         uint32_t source;           /* index of this node in the sender's list (canonical bytes: its own number) */
         bool effects;
+        bool piece; /* only a part of node `source`, made by compiler/rewrite: no step of its own */
 };
 struct af_graph_output {
         uint32_t value;
@@ -102,6 +103,8 @@ int af_graph_users(const struct af_graph *g, uint32_t **ret_first, uint32_t **re
  * keep it. In the graph's arena.
  */
 int af_graph_order_edges(const struct af_graph *g, uint32_t **ret_first, uint32_t **ret_list) AF_WARN_UNUSED;
+/* Sorts nodes anew over operands and these edges where they do not stand right. 0, -ENOMEM, AF_GRAPH_E_INVALID: a cycle. */
+int af_graph_reorder(struct af_graph *g) AF_WARN_UNUSED;
 /* Operand descriptions and attributes of an elementwise node, as numeric/expand.h wants them; operands has n_in entries. */
 void af_node_expand_args(const struct af_graph *g, const struct af_node *n, struct af_expand_operand *operands,
                          struct af_expand_attrs *ret_attrs);
@@ -113,6 +116,8 @@ void af_node_expand_args(const struct af_graph *g, const struct af_node *n, stru
 struct af_inferred {
         enum af_dtype dtype; /* INVALID: must be declared (cast, opaque, reduce_sum of narrow integers) */
         uint32_t rank;
+        const struct af_attr *attrs; /* those given, in normal form */
+        uint32_t n_attrs;
         const uint32_t *dims;  /* of every output but for the sizes below */
         uint32_t n_out;        /* outputs: 1, or as many as split has sizes */
         uint32_t axis;         /* with sizes */

@@ -310,5 +310,10 @@ int af_infer(struct af_expr_pool *exprs, struct af_arena *arena, enum af_op op, 
                 af_where_error(diags, &ctx.where, ".op", NULL, "unknown op");
                 return AF_GRAPH_E_INVALID;
         }
-        return af_infer_node(&ctx, attrs, n_attrs, ret, &normal, &n_normal);
+        int r = af_infer_node(&ctx, attrs, n_attrs, ret, &normal, &n_normal);
+        if (r == 0) {
+                ret->attrs = normal;
+                ret->n_attrs = n_normal;
+        }
+        return r;
 }

@@ -26,9 +26,9 @@ RULES = {  # folder: what it may include besides itself
     'examples': ['client'],
 }
 STAGES = {  # inside compiler/
-    'graph': [], 'reference': ['graph'], 'fusion': ['graph'], 'schedule': ['graph', 'fusion'],
+    'graph': [], 'rewrite': ['graph'], 'reference': ['graph', 'rewrite'], 'fusion': ['graph'], 'schedule': ['graph', 'fusion'],
     'codegen': ['graph', 'fusion', 'schedule'], 'toolchain': ['graph'],
-    'driver': ['graph', 'reference', 'fusion', 'schedule', 'codegen', 'toolchain'],
+    'driver': ['graph', 'rewrite', 'reference', 'fusion', 'schedule', 'codegen', 'toolchain'],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

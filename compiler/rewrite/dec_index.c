@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Composites of positions: arg max, one hot, triangles, tile. A position is an iota, never a stored table. */
+#include <string.h>
+
+#include "compiler/rewrite/decompose.h"
+
+/* The smallest (or largest) position at which x is its extreme; a NaN is one, the first NaN before all. */
+static uint32_t arg_reduce(const struct rw_composite *c, enum af_op extreme) {
+        struct rw *b = c->b;
+        const struct af_attr *axis_attr = af_node_attr(c->n, AF_ATTR_AXIS);
+        uint32_t x = c->in[0], dims[AF_LIMIT_RANK];
+        int64_t n = 1, d, axis = axis_attr ? axis_attr->i : 0;
+        bool last = rw_attr_int(c, AF_ATTR_SELECT_LAST, 0);
+        const struct af_value v = *rw_value(b, x);
+        if (!axis_attr) { /* of all, flattened */
+                for (uint32_t i = 0; i < v.rank; i++) {
+                        if (!rw_dim(b, x, i, &d))
+                                return rw_fail(b);
+                        n *= d;
+                }
+                uint32_t flat = rw_const_dim(b, n);
+                x = rw_reshape(b, x, &flat, 1);
+        } else if (v.rank == 0) {
+                uint32_t one = rw_const_dim(b, 1);
+                x = rw_reshape(b, x, &one, 1);
+        }
+        if (x == AF_NONE || axis >= rw_value(b, x)->rank || !rw_dim(b, x, (uint32_t)axis, &n) || n > INT32_MAX)
+                return rw_fail(b);
+        uint32_t m = rw_reduce(b, extreme, x, &axis, 1, true, AF_DTYPE_INVALID), hit = rw_binary(b, AF_OP_EQ, x, m);
+        if (af_dtype_kind(v.dtype) == 'f')
+                hit = rw_binary(b, AF_OP_LOGICAL_OR, hit, rw_binary(b, AF_OP_NE, x, x));
+        uint32_t rank = b->error ? 0 : rw_value(b, x)->rank;
+        for (uint32_t i = 0; i < rank; i++)
+                dims[i] = i == axis ? rw_value(b, x)->dims[i] : rw_const_dim(b, 1);
+        uint32_t position = rw_iota(b, AF_DTYPE_INT32, dims, rank, (uint32_t)axis, 0);
+        uint32_t at = rw_where(b, hit, position, rw_int(b, AF_DTYPE_INT32, last ? -1 : INT32_MAX));
+        at = rw_reduce(b, last ? AF_OP_REDUCE_MAX : AF_OP_REDUCE_MIN, at, &axis, 1, false, AF_DTYPE_INVALID);
+        return rw_reshape(b, rw_cast(b, at, c->out->dtype), c->out->dims, c->out->rank);
+}
+
+uint32_t rw_arg_max(const struct rw_composite *c) {
+        return arg_reduce(c, AF_OP_REDUCE_MAX);
+}
+uint32_t rw_arg_min(const struct rw_composite *c) {
+        return arg_reduce(c, AF_OP_REDUCE_MIN);
+}
+
+/* Negative indices count from the end; one outside gives a row of off. */
+uint32_t rw_one_hot(const struct rw_composite *c) {
+        struct rw *b = c->b;
+        int64_t depth = rw_attr_int(c, AF_ATTR_DEPTH, 0), axis = rw_attr_int(c, AF_ATTR_AXIS, -1);
+        uint32_t index = c->in[0], dims[AF_LIMIT_RANK], rank = c->out->rank;
+        enum af_dtype d = rw_value(b, index)->dtype;
+        if (axis < 0)
+                axis += rank;
+        if (rank == 0 || axis < 0 || axis >= rank)
+                return rw_fail(b);
+        if (af_dtype_size(d) < 4)
+                index = rw_cast(b, index, d = AF_DTYPE_INT32);
+        for (uint32_t i = 0; i < rank; i++)
+                dims[i] = i == axis ? rw_const_dim(b, 1) : c->out->dims[i];
+        index = rw_reshape(b, index, dims, rank);
+        uint32_t negative = rw_binary(b, AF_OP_LT, index, rw_int(b, d, 0));
+        index = rw_where(b, negative, rw_binary(b, AF_OP_ADD, index, rw_int(b, d, depth)), index);
+        for (uint32_t i = 0; i < rank; i++)
+                dims[i] = i == axis ? rw_const_dim(b, depth) : rw_const_dim(b, 1);
+        uint32_t hit = rw_binary(b, AF_OP_EQ, index, rw_iota(b, d, dims, rank, (uint32_t)axis, 0));
+        uint32_t on = c->n->n_in > 1 ? c->in[1] : rw_scalar(b, c->out->dtype, 1);
+        uint32_t off = c->n->n_in > 2 ? c->in[2] : rw_scalar(b, c->out->dtype, 0);
+        return rw_where(b, hit, on, off);
+}
+
+/* Kept where column - row compares with the diagonal; 0 elsewhere. */
+static uint32_t triangle(const struct rw_composite *c, enum af_op keep) {
+        struct rw *b = c->b;
+        uint32_t x = c->in[0], rank = rw_value(b, x)->rank;
+        int64_t rows, columns, k = rw_attr_int(c, AF_ATTR_DIAGONAL, 0);
+        if (rank < 2 || !rw_dim(b, x, rank - 2, &rows) || !rw_dim(b, x, rank - 1, &columns) || rows > INT32_MAX || columns > INT32_MAX)
+                return rw_fail(b);
+        k = AF_MAX(AF_MIN(k, columns), -rows); /* beyond, nothing changes any more */
+        if (rows + columns > INT32_MAX)
+                return rw_fail(b);
+        uint32_t one = rw_const_dim(b, 1);
+        const uint32_t row_dims[] = {rw_const_dim(b, rows), one}, column_dims[] = {one, rw_const_dim(b, columns)};
+        uint32_t row = rw_iota(b, AF_DTYPE_INT32, row_dims, 2, 0, k), column = rw_iota(b, AF_DTYPE_INT32, column_dims, 2, 1, 0);
+        return rw_where(b, rw_binary(b, keep, column, row), x, rw_int(b, rw_value(b, x)->dtype, 0));
+}
+
+uint32_t rw_triu(const struct rw_composite *c) {
+        return triangle(c, AF_OP_GE);
+}
+uint32_t rw_tril(const struct rw_composite *c) {
+        return triangle(c, AF_OP_LE);
+}
+
+/* [.., d, ..] as [.., 1, d, ..], broadcast to [.., n, d, ..], as [.., n*d, ..]. */
+uint32_t rw_tile(const struct rw_composite *c) {
+        struct rw *b = c->b;
+        const struct af_attr *repeats = af_node_attr(c->n, AF_ATTR_REPEATS);
+        const struct af_value v = *rw_value(b, c->in[0]);
+        uint32_t apart[AF_LIMIT_RANK], wide[AF_LIMIT_RANK], n = 0;
+        int64_t times, d;
+        if (!repeats || repeats->n != v.rank)
+                return rw_fail(b);
+        for (uint32_t i = 0; i < v.rank; i++) {
+                bool once = af_expr_is_const(&b->g.exprs, repeats->dims[i], &times) && times == 1;
+                bool unit = rw_dim(b, c->in[0], i, &d) && d == 1;
+                if (n + (once || unit ? 1 : 2) > AF_LIMIT_RANK)
+                        return rw_fail(b);
+                if (!once && !unit) {
+                        apart[n] = rw_const_dim(b, 1);
+                        wide[n++] = repeats->dims[i];
+                }
+                apart[n] = v.dims[i];
+                wide[n++] = unit ? repeats->dims[i] : v.dims[i];
+        }
+        return rw_reshape(b, rw_broadcast(b, rw_reshape(b, c->in[0], apart, n), wide, n), c->out->dims, c->out->rank);
+}
