@@ -61,7 +61,8 @@ int rw_begin(struct rw *b, const struct af_graph *from) {
         b->is_output = af_arena_calloc(from->arena, from->n_values, sizeof(*b->is_output));
         int r = b->map && b->is_output ? copy_exprs(b) : -ENOMEM;
         if (!r)
-                r = af_arena_grow(from->arena, &b->g.values, &b->cap_values, from->n_values + from->n_values / 4 + 16, sizeof(*b->g.values));
+                r = af_arena_grow(from->arena, &b->g.values, &b->cap_values, from->n_values + from->n_values / 4 + 16,
+                                  sizeof(*b->g.values));
         if (!r)
                 r = af_arena_grow(from->arena, &b->g.nodes, &b->cap_nodes, from->n_nodes + from->n_nodes / 4 + 16, sizeof(*b->g.nodes));
         if (r)
@@ -278,7 +279,7 @@ static bool infer(struct rw *b, struct af_node *n, enum af_dtype dtype, struct a
 
 uint32_t rw_node(struct rw *b, enum af_op op, const uint32_t *in, uint32_t n_in, const struct af_attr *attrs, uint32_t n_attrs,
                  enum af_dtype dtype) {
-        struct af_value v;
+        struct af_value v = {0};
         struct af_node n = {.op = op, .in = in, .n_in = n_in, .n_out = 1, .attrs = attrs, .n_attrs = n_attrs, .piece = true};
         if (b->error)
                 return AF_NONE;

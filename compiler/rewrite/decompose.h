@@ -7,17 +7,19 @@
 /* One composite node under way. */
 struct rw_composite {
         struct rw *b;
-        const struct af_node *n;   /* of b->from */
-        const uint32_t *in;        /* its operands as values of b->g */
+        const struct af_node *n;    /* of b->from */
+        const uint32_t *in;         /* its operands as values of b->g */
         const struct af_value *out; /* as the sender states it; of b->from */
-        enum af_dtype compute;     /* float32, or float64 where the operand is that */
+        enum af_dtype compute;      /* float32, or float64 where the operand is that */
 };
-/* AF_NONE with b->error set where there is none for these operands. The result has the output's shape; its dtype is cast to the output's. */
+/* AF_NONE with b->error set where there is none for these operands. The result has the output's shape; its dtype is cast to the output's.
+ */
 typedef uint32_t (*rw_decompose_fn)(const struct rw_composite *c);
 
 double rw_attr_number(const struct rw_composite *c, enum af_attr_key key, double otherwise);
 int64_t rw_attr_int(const struct rw_composite *c, enum af_attr_key key, int64_t otherwise);
-/* Operand i cast to the compute dtype; AF_NONE where there is none. Scalar constants of any float come as they are: they enter unrounded. */
+/* Operand i cast to the compute dtype; AF_NONE where there is none. Scalar constants of any float come as they are: they enter unrounded.
+ */
 uint32_t rw_operand(const struct rw_composite *c, uint32_t i);
 static inline uint32_t rw_number(const struct rw_composite *c, double v) {
         return rw_scalar(c->b, c->compute, v);

@@ -22,8 +22,8 @@ struct af_rewrite_notes {
 };
 
 /*
- * The passes in order. pinned: per `source` number, true where the node stays whole; NULL: none. g stays as it is; *ret is a graph of its own
- * over the same arena, or g's copy where nothing matched. notes (may be NULL) collects what was done. 0 or -ENOMEM.
+ * The passes in order. pinned: per `source` number, true where the node stays whole; NULL: none. g stays as it is; *ret is a graph of its
+ * own over the same arena, or g's copy where nothing matched. notes (may be NULL) collects what was done. 0 or -ENOMEM.
  */
 int af_rewrite(const struct af_graph *g, const bool *pinned, struct af_graph *ret, struct af_rewrite_notes *notes) AF_WARN_UNUSED;
 /* Composite nodes -> the nodes that define them. As af_rewrite. */

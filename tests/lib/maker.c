@@ -85,8 +85,8 @@ uint32_t maker_constant(struct maker *m, enum af_dtype d, double number) {
 
 uint32_t maker_node(struct maker *m, enum af_op op, const uint32_t *in, uint32_t n, const struct af_attr *attrs, uint32_t n_attrs,
                     enum af_dtype declared) {
-        struct af_infer_operand operands[4];
-        const char *names[4];
+        struct af_infer_operand operands[64];
+        const char *names[64];
         struct af_inferred inferred;
         if (m->error)
                 return 0;
