@@ -50,6 +50,7 @@ uint32_t rw_reduce(struct rw *b, enum af_op op, uint32_t x, const int64_t *axes,
 uint32_t rw_reshape(struct rw *b, uint32_t x, const uint32_t *dims, uint32_t rank); /* x itself where it has them */
 uint32_t rw_broadcast(struct rw *b, uint32_t x, const uint32_t *dims, uint32_t rank);
 uint32_t rw_iota(struct rw *b, enum af_dtype dtype, const uint32_t *dims, uint32_t rank, uint32_t axis, int64_t start); /* step 1 */
+const uint32_t *rw_keep_ids(struct rw *b, const uint32_t *ids, uint32_t n); /* in the arena; NULL with b->error set */
 /* Expression ids; any id with b->error set. */
 uint32_t rw_const_dim(struct rw *b, int64_t v);
 uint32_t rw_dim_binary(struct rw *b, enum af_expr_kind kind, uint32_t x, uint32_t y);

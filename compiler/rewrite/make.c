@@ -71,11 +71,19 @@ uint32_t rw_broadcast(struct rw *b, uint32_t x, const uint32_t *dims, uint32_t r
 }
 
 uint32_t rw_iota(struct rw *b, enum af_dtype dtype, const uint32_t *dims, uint32_t rank, uint32_t axis, int64_t start) {
+        dims = rw_keep_ids(b, dims, rank); /* the value's dims are the attribute's */
         const struct af_attr attrs[] = {{.key = AF_ATTR_AXIS, .i = axis},
                                         {.key = AF_ATTR_SHAPE, .dims = dims, .n = rank},
                                         {.key = AF_ATTR_START, .is_int = true, .i = start, .f = (double)start},
                                         {.key = AF_ATTR_STEP, .is_int = true, .i = 1, .f = 1}};
         return rw_node(b, AF_OP_IOTA, NULL, 0, attrs, AF_ARRAY_SIZE(attrs), dtype);
+}
+
+const uint32_t *rw_keep_ids(struct rw *b, const uint32_t *ids, uint32_t n) {
+        const uint32_t *copy = af_arena_memdup(b->g.arena, ids, n * sizeof(*ids));
+        if (!copy)
+                b->error = -ENOMEM;
+        return copy;
 }
 
 uint32_t rw_const_dim(struct rw *b, int64_t v) {
