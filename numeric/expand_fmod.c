@@ -53,7 +53,8 @@ af_val af_x_fmod(struct af_builder *b, af_val x, af_val y, bool is_half) {
                         d = SUB(d, s);
         }
         r = SELECT(af_b_cmps(b, AF_CMP_EQ, INT_SHR(r, 31), 0), r, ADD(r, my));
-        r = af_b_copysign(b, scale(b, TO_F32(r), INT_ADDS(ey, -150)), x);
+        r = TO_F32(r);
+        r = af_b_copysign(b, scale(b, r, INT_ADDS(ey, -150)), x);
         r = SELECT(CMP(AF_CMP_LT, ax, ay), x, r);
         ok = MASK_AND(IF(LT, ax, af_f32_from_bits(AF_F32_INF)), IF(GT, ay, 0.0f));
         return SELECT(ok, r, af_b_dup(b, AF_DTYPE_FLOAT32, AF_F32_NAN));
@@ -61,7 +62,8 @@ af_val af_x_fmod(struct af_builder *b, af_val x, af_val y, bool is_half) {
 
 /* Mask: the rest m is not zero and its sign is not y's. */
 static af_val off_side(struct af_builder *b, af_val m, af_val y) {
-        af_val signs = af_b_mask_xor(b, IF(LT, m, 0.0f), IF(LT, y, 0.0f));
+        af_val m_negative = IF(LT, m, 0.0f), y_negative = IF(LT, y, 0.0f);
+        af_val signs = af_b_mask_xor(b, m_negative, y_negative);
 
         return MASK_AND(IF(NE, m, 0.0f), signs);
 }

@@ -54,7 +54,7 @@ static af_val rest_i32(struct af_builder *b, af_val x, af_val y, af_val q) {
 
 /* Mask: the rest is zero or has y's sign, so that the quotient towards zero is the floor too. */
 static af_val is_floor_i32(struct af_builder *b, af_val rest, af_val y) {
-        af_val same = af_b_cmp(b, AF_CMP_EQ, INT_SHR(rest, 31), INT_SHR(y, 31));
+        af_val same = CMP(AF_CMP_EQ, INT_SHR(rest, 31), INT_SHR(y, 31));
 
         return MASK_OR(af_b_cmps(b, AF_CMP_EQ, rest, 0), same);
 }
