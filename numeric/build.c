@@ -138,6 +138,24 @@ af_val af_b_two_product(struct af_builder *b, af_val x, af_val y, af_val *ret_lo
         return p;
 }
 
+af_val af_b_split_float(struct af_builder *b, af_val a, af_val *ret_k) {
+        const int32_t half = 0x3f3504f3; /* sqrt(1/2) */
+        af_val tiny = IF(LT, a, 0x1p-126f);
+        af_val i = INT_ADDS(AS_INT(SELECT(tiny, MULS(a, 0x1p24f), a)), -half);
+        af_val k = af_b_cast(b, INT_SHR(i, 23), AF_DTYPE_FLOAT32, AF_ROUND_RINT);
+        af_val m = AND(i, af_b_dup(b, AF_DTYPE_INT32, 0x7fffffu));
+
+        *ret_k = SELECT(tiny, ADDS(k, -24.0f), k);
+        return AS_F32(INT_ADDS(m, half));
+}
+
+af_val af_b_scale(struct af_builder *b, af_val x, af_val k) {
+        af_val k1 = INT_SHR(k, 1), k2 = SUB(k, k1);
+
+        x = MUL(x, AS_F32(INT_SHL(INT_ADDS(k1, 127), 23)));
+        return MUL(x, AS_F32(INT_SHL(INT_ADDS(k2, 127), 23)));
+}
+
 af_val af_b_mask_const(struct af_builder *b, bool value) {
         return af_b_cmps(b, value ? AF_CMP_EQ : AF_CMP_NE, af_b_dup(b, AF_DTYPE_FLOAT16, 0), 0);
 }

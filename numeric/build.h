@@ -55,6 +55,10 @@ af_val af_b_copysign(struct af_builder *b, af_val x, af_val s);
 af_val af_b_high_part(struct af_builder *b, af_val x);
 /* The rounded product x y, and in *ret_low what it lacks (exact barring underflow). */
 af_val af_b_two_product(struct af_builder *b, af_val x, af_val y, af_val *ret_low);
+/* m in [sqrt(1/2), sqrt(2)) and k (float32) of a = 2^k m, a > 0; for other a both are of no meaning. */
+af_val af_b_split_float(struct af_builder *b, af_val a, af_val *ret_k);
+/* x 2^k for an int32 k in [-252, 254], by two factors of 2^(k / 2): x 2^k is rounded once if x is 0 or within [2^-100, 2^100]. */
+af_val af_b_scale(struct af_builder *b, af_val x, af_val k);
 
 /* Masks. */
 af_val af_b_mask_const(struct af_builder *b, bool value);
@@ -78,7 +82,7 @@ uint64_t af_scalar_bits(const struct af_expand_operand *operand, enum af_dtype d
 /* Low `bits` of an int16 or int32 value, signed or not: how narrow integers wrap. */
 af_val af_b_wrap(struct af_builder *b, af_val x, unsigned bits, bool is_signed);
 
-/* Expansions of float32 -> float32 functions, one value in and out (expand_float.c, expand_trig.c, expand_pow.c). */
+/* Expansions of float32 -> float32 functions, one value in and out (expand_float.c and its neighbours). */
 af_val af_x_expm1(struct af_builder *b, af_val x);
 af_val af_x_log1p(struct af_builder *b, af_val x);
 af_val af_x_tanh(struct af_builder *b, af_val x);
@@ -89,6 +93,21 @@ af_val af_x_gelu(struct af_builder *b, af_val x);
 af_val af_x_gelu_tanh(struct af_builder *b, af_val x);
 af_val af_x_sin(struct af_builder *b, af_val x);
 af_val af_x_cos(struct af_builder *b, af_val x);
+af_val af_x_tan(struct af_builder *b, af_val x);
+af_val af_x_asin(struct af_builder *b, af_val x);
+af_val af_x_acos(struct af_builder *b, af_val x);
+af_val af_x_atan(struct af_builder *b, af_val x);
+af_val af_x_atan2(struct af_builder *b, af_val y, af_val x);
+af_val af_x_hypot(struct af_builder *b, af_val x, af_val y);
+af_val af_x_sinh(struct af_builder *b, af_val x);
+af_val af_x_cosh(struct af_builder *b, af_val x);
+af_val af_x_asinh(struct af_builder *b, af_val x);
+af_val af_x_acosh(struct af_builder *b, af_val x);
+af_val af_x_atanh(struct af_builder *b, af_val x);
+af_val af_x_exp2(struct af_builder *b, af_val x);
+af_val af_x_log2(struct af_builder *b, af_val x);
+af_val af_x_log10(struct af_builder *b, af_val x);
+af_val af_x_erfc(struct af_builder *b, af_val x);
 af_val af_x_pow(struct af_builder *b, af_val x, af_val y);
 
 /* The exact rest and the quotients that go with it; is_half: both are float16 values, which takes fewer steps (expand_fmod.c). */

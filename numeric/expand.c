@@ -138,9 +138,12 @@ static af_val float_binary(struct af_builder *b, enum af_op op, enum af_dtype t)
         case AF_OP_TRUE_DIV:
                 return store(b, binary(b, AF_PRIM_DIV, AF_N_PRIMS, d, d), t, false);
         case AF_OP_POW:
+        case AF_OP_ATAN2:
+        case AF_OP_HYPOT:
                 x = af_b_operand(b, 0, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
                 y = af_b_operand(b, 1, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
-                return store(b, af_x_pow(b, x, y), t, false);
+                x = op == AF_OP_POW ? af_x_pow(b, x, y) : op == AF_OP_ATAN2 ? af_x_atan2(b, x, y) : af_x_hypot(b, x, y);
+                return store(b, x, t, false);
         case AF_OP_COPYSIGN:
                 x = af_b_operand(b, 0, t, t);
                 return af_x_copysign(b, x, af_b_operand(b, 1, t, t));
@@ -206,47 +209,43 @@ static af_val expand_binary(struct af_builder *b, enum af_op op, enum af_dtype t
         }
 }
 
+/* Ops that are one function of a float32 value. */
+static af_val (*const functions[AF_N_OPS])(struct af_builder *b, af_val x) = {
+        [AF_OP_LOG1P] = af_x_log1p, [AF_OP_EXPM1] = af_x_expm1, [AF_OP_TANH] = af_x_tanh, [AF_OP_SIGMOID] = af_x_sigmoid,
+        [AF_OP_ERF] = af_x_erf,     [AF_OP_ERFC] = af_x_erfc,   [AF_OP_SILU] = af_x_silu, [AF_OP_SIN] = af_x_sin,
+        [AF_OP_COS] = af_x_cos,     [AF_OP_TAN] = af_x_tan,     [AF_OP_ASIN] = af_x_asin, [AF_OP_ACOS] = af_x_acos,
+        [AF_OP_ATAN] = af_x_atan,   [AF_OP_SINH] = af_x_sinh,   [AF_OP_COSH] = af_x_cosh, [AF_OP_ASINH] = af_x_asinh,
+        [AF_OP_ACOSH] = af_x_acosh, [AF_OP_ATANH] = af_x_atanh, [AF_OP_EXP2] = af_x_exp2, [AF_OP_LOG2] = af_x_log2,
+        [AF_OP_LOG10] = af_x_log10,
+};
+
 /* Ops on one float32 value. */
 static af_val expand_function(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, af_val x) {
+        if (functions[op])
+                return functions[op](b, x);
         switch (op) {
         case AF_OP_EXP:
                 return af_b_unary(b, AF_PRIM_EXP, x);
         case AF_OP_LOG:
                 return af_b_unary(b, AF_PRIM_LN, x);
-        case AF_OP_LOG1P:
-                return af_x_log1p(b, x);
-        case AF_OP_EXPM1:
-                return af_x_expm1(b, x);
         case AF_OP_SQRT:
                 return af_b_unary(b, AF_PRIM_SQRT, x);
         case AF_OP_RSQRT:
                 return DIV(af_b_dup_f32(b, 1.0f), af_b_unary(b, AF_PRIM_SQRT, x));
         case AF_OP_RECIPROCAL:
                 return DIV(af_b_dup_f32(b, 1.0f), x);
-        case AF_OP_TANH:
-                return af_x_tanh(b, x);
-        case AF_OP_SIGMOID:
-                return af_x_sigmoid(b, x);
-        case AF_OP_ERF:
-                return af_x_erf(b, x);
         case AF_OP_GELU:
                 return attrs && attrs->gelu_tanh ? af_x_gelu_tanh(b, x) : af_x_gelu(b, x);
-        case AF_OP_SILU:
-                return af_x_silu(b, x);
-        case AF_OP_SIN:
-                return af_x_sin(b, x);
-        case AF_OP_COS:
-                return af_x_cos(b, x);
         case AF_OP_LEAKY_RELU:
                 return SELECT(af_b_cmps_f32(b, AF_CMP_GT, x, 0.0f), x, af_b_muls_f32(b, x, attrs ? (float)attrs->alpha : 0.01f));
         case AF_OP_FLOOR:
-                return af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_FLOOR);
+                return ROUND(FLOOR, x);
         case AF_OP_CEIL:
-                return af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_CEIL);
+                return ROUND(CEIL, x);
         case AF_OP_ROUND:
-                return af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_RINT);
+                return ROUND(RINT, x);
         default:
-                return af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_TRUNC);
+                return ROUND(TRUNC, x);
         }
 }
 

@@ -61,7 +61,7 @@ struct af_expand_attrs {
         int64_t imin, imax;    /* integer dtypes */
 };
 
-#define AF_NUMERIC_VERSION 1 /* part of the environment digest: raise it whenever any expansion or primitive changes a bit */
+#define AF_NUMERIC_VERSION 2 /* part of the environment digest: raise it whenever any expansion or primitive changes a bit */
 
 enum {
         AF_EXPAND_E_UNSUPPORTED =

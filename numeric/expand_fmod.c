@@ -29,14 +29,6 @@ static af_val step(struct af_builder *b, af_val r, af_val pf, af_val my, af_val 
         return SUB(MUL(r, TO_I32(pf)), MUL(q, my));
 }
 
-/* x 2^k for an int32 k in [-149, 104], x an integer below 2^24: exact where the result is a number. */
-static af_val scale(struct af_builder *b, af_val x, af_val k) {
-        af_val k1 = INT_SHR(k, 1), k2 = SUB(k, k1);
-
-        x = MUL(x, AS_F32(INT_SHL(INT_ADDS(k1, 127), 23)));
-        return MUL(x, AS_F32(INT_SHL(INT_ADDS(k2, 127), 23)));
-}
-
 af_val af_x_fmod(struct af_builder *b, af_val x, af_val y, bool is_half) {
         af_val ax = ABS(x), ay = ABS(y), ex, ey, mx, my, myf, d, r, ok;
 
@@ -54,7 +46,7 @@ af_val af_x_fmod(struct af_builder *b, af_val x, af_val y, bool is_half) {
         }
         r = SELECT(af_b_cmps(b, AF_CMP_EQ, INT_SHR(r, 31), 0), r, ADD(r, my));
         r = TO_F32(r);
-        r = af_b_copysign(b, scale(b, r, INT_ADDS(ey, -150)), x);
+        r = af_b_copysign(b, af_b_scale(b, r, INT_ADDS(ey, -150)), x);
         r = SELECT(CMP(AF_CMP_LT, ax, ay), x, r);
         ok = MASK_AND(IF(LT, ax, af_f32_from_bits(AF_F32_INF)), IF(GT, ay, 0.0f));
         return SELECT(ok, r, af_b_dup(b, AF_DTYPE_FLOAT32, AF_F32_NAN));

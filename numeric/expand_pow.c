@@ -32,18 +32,6 @@ static struct pair product(struct af_builder *b, af_val x, af_val y) {
         return r;
 }
 
-/* a = 2^k m for a >= 0; for 0, infinity and NaN both are of no meaning. */
-static af_val split(struct af_builder *b, af_val a, af_val *ret_k) {
-        const int32_t half = 0x3f3504f3; /* sqrt(1/2) */
-        af_val tiny = IF(LT, a, 0x1p-126f);
-        af_val i = INT_ADDS(AS_INT(SELECT(tiny, MULS(a, 0x1p24f), a)), -half);
-        af_val k = af_b_cast(b, INT_SHR(i, 23), AF_DTYPE_FLOAT32, AF_ROUND_RINT);
-        af_val m = AND(i, af_b_dup(b, AF_DTYPE_INT32, 0x7fffffu));
-
-        *ret_k = SELECT(tiny, ADDS(k, -24.0f), k);
-        return AS_F32(INT_ADDS(m, half));
-}
-
 /* (m - 1) / (m + 1) */
 static struct pair ratio(struct af_builder *b, af_val m) {
         af_val f = ADDS(m, -1.0f), d = ADDS(m, 1.0f), d_low = SUB(m, ADDS(d, -1.0f));
@@ -77,7 +65,7 @@ static struct pair tail(struct af_builder *b, const struct pair *s) {
 
 /* ln a, a > 0 */
 static struct pair logarithm(struct af_builder *b, af_val a) {
-        af_val k, m = split(b, a, &k), low;
+        af_val k, m = af_b_split_float(b, a, &k), low;
         struct pair s = ratio(b, m), t = tail(b, &s), h1, h2, r;
 
         h1 = normalise(b, MULS(k, 0x1.62ep-2f), s.high);
@@ -87,14 +75,6 @@ static struct pair logarithm(struct af_builder *b, af_val a) {
         r.high = MULS(r.high, 2.0f);
         r.low = MULS(r.low, 2.0f);
         return r;
-}
-
-/* 2^(k / 2) twice, for an int32 k: the two factors of 2^k. */
-static af_val scale(struct af_builder *b, af_val x, af_val k) {
-        af_val k1 = INT_SHR(k, 1), k2 = SUB(k, k1);
-
-        x = MUL(x, AS_F32(INT_SHL(INT_ADDS(k1, 127), 23)));
-        return MUL(x, AS_F32(INT_SHL(INT_ADDS(k2, 127), 23)));
 }
 
 /* e^(t.high + t.low), as af_f32_exp with a second part. */
@@ -113,7 +93,7 @@ static af_val exponential(struct af_builder *b, struct pair t) {
         q = MUL(MUL(r, r), HORNER(r, p));
         y = ADD(SUB(r, ADDS(s, -1.0f)), ADD(q, MUL(low, ADD(s, q))));
         y = ADD(s, y);
-        return scale(b, y, TO_I32(n));
+        return af_b_scale(b, y, TO_I32(n));
 }
 
 /* y integral; odd as well. Infinities and numbers from 2^24 are even. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sin and cos. x = n pi/2 + r with n the nearest integer and pi/2 in six parts: the first five have 8 bits, so that n times each is
+ * sin, cos and tan. x = n pi/2 + r with n the nearest integer and pi/2 in six parts: the first five have 8 bits, so that n times each is
  * exact up to n = 2^16; r is kept as r + r_low. Good up to |x| = 102,943; beyond, x is taken as that, so that the result stays within
  * [-1, 1]. Infinities give NaN.
  */
@@ -75,4 +75,23 @@ af_val af_x_sin(struct af_builder *b, af_val x) {
 
 af_val af_x_cos(struct af_builder *b, af_val x) {
         return circular(b, x, 1);
+}
+
+/*
+ * r + r^3 P(r^2) as a sum t + t_low; -1 / t for odd quarters, the low part put in by its derivative.
+ */
+af_val af_x_tan(struct af_builder *b, af_val x) {
+        static const float p[] = {0x1.1f1c48p-8f, 0x1.5b8ae0p-14f, 0x1.632664p-7f, 0x1.5cb1bcp-6f,
+                                  0x1.badae8p-5f, 0x1.110d9ap-3f,  0x1.555560p-2f};
+        struct reduced a = reduce(b, x);
+        af_val z = MUL(a.r, a.r), even, rest, t, low, q, y;
+
+        even = af_b_cmps(b, AF_CMP_EQ, AND(a.n, af_b_dup(b, AF_DTYPE_INT32, 1)), 0);
+        rest = ADD(MUL(a.r, MUL(z, HORNER(z, p))), a.r_low);
+        t = ADD(a.r, rest);
+        low = SUB(rest, SUB(t, a.r));
+        q = DIV(DUP(-1.0f), t);
+        y = SELECT(even, t, ADD(q, MUL(MUL(q, q), low)));
+        y = ADD(y, SUB(x, x));
+        return SELECT(IF(EQ, x, 0.0f), x, y);
 }
