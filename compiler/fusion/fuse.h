@@ -27,7 +27,7 @@ struct fuse_read { /* a tensor value that a group reads from outside */
 struct fuse_group {                    /* valid for roots of the union-find */
         uint32_t first, last, n_nodes; /* nodes, linked through fuse.next, in no order */
         uint32_t pos;                  /* place in a topological order of the groups */
-        uint64_t ops[2];
+        uint64_t ops[3];
         uint32_t flags;
         uint32_t dtypes; /* AF_DTYPE_BIT of every tensor read or made */
         uint32_t n_reduce;

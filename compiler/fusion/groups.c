@@ -324,6 +324,7 @@ int fuse_join(struct fuse *f, uint32_t p, uint32_t c, const struct af_rule *rule
         joined.n_nodes += gp->n_nodes;
         joined.ops[0] |= gp->ops[0];
         joined.ops[1] |= gp->ops[1];
+        joined.ops[2] |= gp->ops[2];
         joined.flags |= gp->flags;
         joined.dtypes |= gp->dtypes;
         joined.n_reduce += gp->n_reduce;

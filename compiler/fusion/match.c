@@ -53,14 +53,14 @@ const char *fuse_types(void) {
         return "elementwise_chain, elementwise_broadcast, elementwise_reduce";
 }
 
-static bool holds_ops(const struct af_rule *rule, const uint64_t ops[2]) {
-        return (ops[0] & ~rule->ops[0]) == 0 && (ops[1] & ~rule->ops[1]) == 0;
+static bool holds_ops(const struct af_rule *rule, const uint64_t ops[3]) {
+        return ((ops[0] & ~rule->ops[0]) | (ops[1] & ~rule->ops[1]) | (ops[2] & ~rule->ops[2])) == 0;
 }
 
 enum fuse_refusal fuse_match(struct fuse *f, const struct af_rule *rule, uint32_t p, uint32_t c, const struct fuse_crossing *x,
                              uint32_t consumer) {
         const struct fuse_group *gp = &f->groups[p], *gc = &f->groups[c];
-        uint64_t ops[2] = {gp->ops[0] | gc->ops[0], gp->ops[1] | gc->ops[1]};
+        uint64_t ops[3] = {gp->ops[0] | gc->ops[0], gp->ops[1] | gc->ops[1], gp->ops[2] | gc->ops[2]};
         struct shape s = {.flags = gp->flags | gc->flags, .n_reduce = gp->n_reduce + gc->n_reduce, .x = x, .consumer_flags = gc->flags};
         uint32_t dtypes = gp->dtypes | gc->dtypes;
         if (!holds_ops(rule, ops))

@@ -12,7 +12,7 @@
 #include "base/yaml_tree.h"
 #include "compiler/fusion/fuse.h"
 
-_Static_assert(AF_N_OPS <= 128, "af_rule.ops has 128 bits");
+_Static_assert(AF_N_OPS <= 192, "af_rule.ops has 192 bits");
 
 #define MAX_RULE_BYTES (1u << 20)
 

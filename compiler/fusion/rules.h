@@ -9,7 +9,7 @@
 struct af_rule {
         const char *name; /* file stem without the leading number */
         const char *type; /* fusion_pattern.type: selects the matcher: elementwise_chain, elementwise_broadcast, elementwise_reduce */
-        uint64_t ops[2];  /* bit set over enum af_op */
+        uint64_t ops[3];  /* bit set over enum af_op */
         bool shape_compatible, dtype_match, single_consumer; /* constraints; absent: false */
         const char *memory_layout;                           /* NULL: any; "NCHW": row-major contiguous, any rank */
         uint32_t max_nodes;                                  /* 0: the SoC's */
