@@ -81,7 +81,7 @@ def judge(r, fragment, counted, runs):
     moved = sum(k["moved"] for k in kernels) + sum(f["bytes"] for f in left)
     out = {"row": r.name, "launches": len(kernels) + len(left), "launches_allowed": r.launches, "least_bytes": least, "bytes_allowed": r.ratio,
            "kernels": len(kernels), "framework": [f"{f['op']}: {f['reason']}" for f in left], "lines": sum(k["lines"] for k in kernels),
-           "peer_kernels": r.peer[0], "peer_once": r.peer[1], "equal": None if not runs or any(e.get("error") for e in runs) else all(e["equal"] for e in runs),
+           "peer_kernels": r.peer[0], "peer_once": r.peer[1], "equal": None if not runs or any(e["equal"] is None for e in runs) else all(e["equal"] for e in runs),
            "modelled": [k["modelled"] for k in kernels], "moved": [k["moved"] for k in kernels],
            "bytes": round(moved / least, 4), "once": round(once_per_kernel(fragment, counted) / least, 4),
            "cycles": sum(k["cycles"] for k in kernels), "blocks": [k["blocks"] for k in kernels],

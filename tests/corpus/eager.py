@@ -190,7 +190,7 @@ def run(build, rows, kind, directory):
     for row in rows:
         report = reports[row.name]
         wrong = report.get("error") or report["why"]
-        yield row.name, bool(report.get("error")), wrong or check(row, table.build(row, kind), inputs[row.name], directory)
+        yield row.name, report["equal"] is None, wrong or check(row, table.build(row, kind), inputs[row.name], directory)
 
 
 def main():
