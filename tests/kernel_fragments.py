@@ -180,6 +180,17 @@ def layouts():
         def _(f):
             x = f.input([500], d, [2], 1)
             f.output(f.unary("neg", x))
+        @case(f"axes_reversed_{d}")
+        def _(f):
+            x, y = f.input([3, 5, 7, 9], d, [1, 3, 15, 105]), f.input([3, 5, 7, 9], d)
+            f.output(f.binary("minimum", x, y))
+        @case(f"far_steps_{d}")
+        def _(f):
+            x, r = f.input([20, 30], d, [3000, 90], 4), f.input([30], d, [70])
+            f.output(f.binary("minimum", x, r))
+    @case("wide_transposed")
+    def _(f):
+        f.output(f.unary("abs", f.input([40, 30], "float32", [1, 40])), f.cast(f.input([40, 30], "int64", [1, 40]), "float32"))
     @case("stride_zero")
     def _(f):
         x, y = f.input([40, 30], "float32", [0, 1]), f.input([40, 30], "float32", [1, 0])

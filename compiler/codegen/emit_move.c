@@ -35,6 +35,39 @@ static bool dense(const struct emit *e, const struct af_access *a, uint32_t axis
         return axis == AF_NONE || a->strides[axis] == 1 || e->phase->axes[axis].extent == 1 || e->phase->axes[axis].tile == 1;
 }
 
+static const char *step_size(struct emit *e, const struct af_access *a, uint32_t axis) {
+        return emit_size(e, "int64_t", a->strides[axis], "p%u_step%u_%" PRIu64, e->phase_no, axis, (uint64_t)a->strides[axis]);
+}
+
+/* A value as it lies in memory: one call for its lines; where elements stand apart one call per line, each element a row. */
+static void move_raw(struct emit *e, const struct af_kstmt *s, const struct af_kvalue *v, const char *base, bool load) {
+        const struct af_raw *raw = &v->raw;
+        const char *at = position(e, s), *n = emit_text(e, "l%u", raw->line), *type = emit_type(v->dtype), *open = "";
+        int64_t step = raw->step < 0 ? -raw->step : raw->step;
+        const char *pitch =
+                emit_size(e, "uint32_t", af_kraw_pitch(e->phase, v), "p%u_line%u", e->phase_no, (uint32_t)(v - e->phase->values));
+        if (raw->step < 0)
+                at = emit_text(e, "%s - (%s - 1) * %" PRId64, at, n, step);
+        const char *ub = emit_text(e, "At<%s>(%s, %u)", type, base, v->offset), *shape;
+        if (raw->apart) {
+                shape = emit_text(e, "%s, 1, %" PRId64 ", %u", n, step, 32 / raw->size);
+                if (raw->lines != AF_NONE) {
+                        open = emit_text(e, "for (uint32_t i = 0; i < l%u; ++i) ", raw->lines);
+                        ub = emit_text(e, "%s[i * %s]", ub, pitch);
+                        at = emit_text(e, "%s + i * %s", at, step_size(e, &s->access, raw->lines));
+                }
+        } else {
+                const char *cols = step == 1 ? n : emit_text(e, "(%s - 1) * %" PRId64 " + 1", n, step);
+                shape = raw->lines == AF_NONE
+                                ? emit_text(e, "1, %s, 0, 0", cols)
+                                : emit_text(e, "l%u, %s, %s, %s", raw->lines, cols, step_size(e, &s->access, raw->lines), pitch);
+        }
+        if (load)
+                emit_line(e, "%sLoad(%s, gm%u, %s, %s);", open, ub, s->access.arg, at, shape);
+        else
+                emit_line(e, "%sStore(gm%u, %s, %s, %s);", open, s->access.arg, at, ub, shape);
+}
+
 /* rows, cols, step, pitch of the transfer. */
 static const char *shape(struct emit *e, const struct af_kstmt *s, const struct af_kvalue *v) {
         const struct af_stage *st = e->stage;
@@ -55,6 +88,10 @@ static const char *shape(struct emit *e, const struct af_kstmt *s, const struct 
 void emit_load(struct emit *e, const struct af_kstmt *s, const char *base) {
         const struct af_kvalue *v = &e->phase->values[s->dst];
         emit_use(e, EMIT_LIB_LOAD, AF_COMBINE_ADD);
+        if (v->hold == AF_HOLD_RAW) {
+                move_raw(e, s, v, base, true);
+                return;
+        }
         emit_line(e, "Load(At<%s>(%s, %u), gm%u, %s, %s);", emit_type(v->dtype), base, v->offset, s->access.arg, position(e, s),
                   shape(e, s, v));
 }
@@ -80,6 +117,10 @@ void emit_store(struct emit *e, const struct af_kstmt *s, const char *base) {
         if (when)
                 emit_line(e, "if (%s)", when);
         e->indent += when ? 1 : 0;
-        emit_line(e, "Store(gm%u, %s, At<%s>(%s, %u), %s);", s->access.arg, at, emit_type(v->dtype), base, v->offset, shape(e, s, v));
+        if (v->hold == AF_HOLD_RAW)
+                move_raw(e, s, v, base, false);
+        else
+                emit_line(e, "Store(gm%u, %s, At<%s>(%s, %u), %s);", s->access.arg, at, emit_type(v->dtype), base, v->offset,
+                          shape(e, s, v));
         e->indent -= when ? 1 : 0;
 }

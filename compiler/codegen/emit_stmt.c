@@ -22,7 +22,7 @@ static const char *suffix(const char *type) {
 }
 
 /* Name of the view of value v as type; a new one where declare is set. */
-static const char *view(struct emit *e, uint32_t v, const char *type) {
+const char *emit_view_of(struct emit *e, uint32_t v, const char *type) {
         const struct af_kvalue *value = &e->phase->values[v];
         const char *slot = NULL;
         for (uint32_t i = 0; i < e->n_views; i++) {
@@ -112,9 +112,9 @@ static struct operands prim_operands(struct emit *e, const struct af_kstmt *s) {
                 const char *type = kind == '?' && k == 0 ? "uint8_t" : words(ins, ins->dtype);
                 if (s->src[k] == AF_NONE)
                         continue;
-                *(k == 0 ? &o.a : k == 1 ? &o.b : &o.c) = view(e, s->src[k], type);
+                *(k == 0 ? &o.a : k == 1 ? &o.b : &o.c) = emit_view_of(e, s->src[k], type);
         }
-        o.dst = view(e, s->dst, kind == 'M' || kind == 'm' ? "uint8_t" : kind == 'D' ? dup_type(ins) : words(ins, ins->to));
+        o.dst = emit_view_of(e, s->dst, kind == 'M' || kind == 'm' ? "uint8_t" : kind == 'D' ? dup_type(ins) : words(ins, ins->to));
         return o;
 }
 
@@ -215,16 +215,16 @@ static const char *row_shape(struct emit *e, uint32_t v) {
 static const char *row_lanes_text(struct emit *e, const struct af_kstmt *s) {
         const char *type = emit_type(e->phase->values[s->src[0]].dtype);
         emit_use(e, EMIT_LIB_ROW_LANES, s->combine);
-        return emit_text(e, "RowLanes%s(%s, %s, %s);", emit_call_of(s->combine), view(e, s->dst, type), view(e, s->src[0], type),
-                         row_shape(e, s->src[0]));
+        return emit_text(e, "RowLanes%s(%s, %s, %s);", emit_call_of(s->combine), emit_view_of(e, s->dst, type),
+                         emit_view_of(e, s->src[0], type), row_shape(e, s->src[0]));
 }
 
 static const char *row_chunks_text(struct emit *e, const struct af_kstmt *s) {
         emit_use(e, EMIT_LIB_ROW_LANES, AF_COMBINE_ADD);
         emit_use(e, EMIT_LIB_LANE_SUM, AF_COMBINE_ADD);
         emit_use(e, EMIT_LIB_ROW_CHUNKS, AF_COMBINE_ADD);
-        return emit_text(e, "RowChunks(%s, %s, %s, %s, %s);", view(e, s->dst, "float"), view(e, s->src[0], "float"),
-                         view(e, s->src[1], "float"), row_shape(e, s->src[0]),
+        return emit_text(e, "RowChunks(%s, %s, %s, %s, %s);", emit_view_of(e, s->dst, "float"), emit_view_of(e, s->src[0], "float"),
+                         emit_view_of(e, s->src[1], "float"), row_shape(e, s->src[0]),
                          emit_size(e, "uint32_t", chunk_pitch(e, s->dst), "p%u_chunks", e->phase_no));
 }
 
@@ -234,8 +234,8 @@ static bool sums_lanes(const struct emit *e, const struct af_kstmt *s) {
 
 static const char *lane_tree_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *dst = &e->phase->values[s->dst];
-        const char *type = emit_type(e->phase->values[s->src[0]].dtype), *lanes = view(e, s->src[0], type), *to = view(e, s->dst, type),
-                   *rows = dst->hold == AF_HOLD_ONE ? "1" : rows_of(e, s->src[0]);
+        const char *type = emit_type(e->phase->values[s->src[0]].dtype), *lanes = emit_view_of(e, s->src[0], type),
+                   *to = emit_view_of(e, s->dst, type), *rows = dst->hold == AF_HOLD_ONE ? "1" : rows_of(e, s->src[0]);
         uint32_t axis;
         bool chunks = dst->hold == AF_HOLD_CHUNKS;
         const char *column = "", *step = "1";
@@ -252,7 +252,7 @@ static const char *lane_tree_text(struct emit *e, const struct af_kstmt *s) {
                 emit_fail(e, "a lane tree without scratch");
                 return "";
         }
-        const char *scratch = view(e, s->src[1], type), *call = emit_call_of(s->combine);
+        const char *scratch = emit_view_of(e, s->src[1], type), *call = emit_call_of(s->combine);
         emit_use(e, EMIT_LIB_LANE_TREE, s->combine);
         return emit_text(e, "LaneTree%s(%s, %s, %s, %s);", call, to, lanes, scratch, rows);
 }
@@ -264,16 +264,16 @@ static const char *row_levels_text(struct emit *e, const struct af_kstmt *s) {
         emit_use(e, EMIT_LIB_ROW_LEVELS, s->combine);
         if (loop_axis(e, &axis))
                 first = emit_text(e, "s%u", axis);
-        return emit_text(e, "RowLevels%s(%s, %s, %s, %s, %s, %s, %u, %s);", emit_call_of(s->combine), view(e, s->dst, type),
-                         view(e, s->src[0], type), first, emit_rows(e), emit_cols(e), level_pitch(e, s->dst), e->phase->levels,
+        return emit_text(e, "RowLevels%s(%s, %s, %s, %s, %s, %s, %u, %s);", emit_call_of(s->combine), emit_view_of(e, s->dst, type),
+                         emit_view_of(e, s->src[0], type), first, emit_rows(e), emit_cols(e), level_pitch(e, s->dst), e->phase->levels,
                          emit_scalar(e, src->dtype, s->imm));
 }
 
 static const char *level_top_text(struct emit *e, const struct af_kstmt *s) {
         const char *type = emit_type(e->phase->values[s->src[0]].dtype);
         emit_use(e, EMIT_LIB_LEVEL_TOP, s->combine);
-        return emit_text(e, "LevelTop%s(%s, %s, %s, %s, %u);", emit_call_of(s->combine), view(e, s->dst, type), view(e, s->src[0], type),
-                         emit_cols(e), level_pitch(e, s->src[0]), e->phase->levels);
+        return emit_text(e, "LevelTop%s(%s, %s, %s, %s, %u);", emit_call_of(s->combine), emit_view_of(e, s->dst, type),
+                         emit_view_of(e, s->src[0], type), emit_cols(e), level_pitch(e, s->src[0]), e->phase->levels);
 }
 
 /* ROW, COLUMN or ONE to more: the same bits. Types of no matter: what Brcb takes. */
@@ -282,13 +282,13 @@ static const char *expand_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_stage *st = e->stage;
         const char *type = src->hold == AF_HOLD_ROW ? emit_type(src->dtype) : af_dtype_size(src->dtype) == 2 ? "uint16_t" : "uint32_t";
         const char *pitch = emit_size(e, "uint32_t", st->pitch, "p%u_pitch%u", e->phase_no, (uint32_t)(st - e->phase->stages));
-        const char *to = view(e, s->dst, type), *from = view(e, s->src[0], type);
+        const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type);
         if (src->hold == AF_HOLD_ROW) {
                 emit_use(e, EMIT_LIB_EXPAND_ROW, AF_COMBINE_ADD);
                 return emit_text(e, "ExpandRow(%s, %s, %s, %s, %s);", to, from, emit_rows(e), emit_cols(e), pitch);
         }
         emit_use(e, EMIT_LIB_EXPAND_COLUMN, AF_COMBINE_ADD);
-        const char *blocks = view(e, s->src[1], type);
+        const char *blocks = emit_view_of(e, s->src[1], type);
         if (src->hold == AF_HOLD_COLUMN)
                 return emit_text(e, "ExpandColumn(%s, %s, %s, %s, %s, %s);", to, from, blocks, emit_rows(e), emit_cols(e), pitch);
         return emit_text(e, "ExpandColumn(%s, %s, %s, 1, %s, 0);", to, from, blocks, count(e, s->dst));
@@ -299,14 +299,14 @@ static const char *fill_text(struct emit *e, const struct af_kstmt *s) {
         bool bits = not_finite(v->dtype, s->imm);
         enum af_dtype as = !bits ? v->dtype : v->dtype == AF_DTYPE_FLOAT32 ? AF_DTYPE_UINT32 : AF_DTYPE_UINT16;
         const char *n = v->hold == AF_HOLD_LANES ? emit_text(e, "%s * 64", rows_of(e, s->dst)) : count(e, s->dst);
-        return emit_text(e, "Duplicate(%s, %s, %s);", view(e, s->dst, emit_type(as)), emit_scalar(e, as, s->imm), n);
+        return emit_text(e, "Duplicate(%s, %s, %s);", emit_view_of(e, s->dst, emit_type(as)), emit_scalar(e, as, s->imm), n);
 }
 
 static const char *copy_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *v = &e->phase->values[s->src[0]];
         const char *type = emit_type(v->dtype), *n = count(e, s->src[0]);
         emit_use(e, EMIT_LIB_COPY, AF_COMBINE_ADD);
-        return emit_text(e, "CopyBits(%s, %s, %s);", view(e, s->dst, type), view(e, s->src[0], type),
+        return emit_text(e, "CopyBits(%s, %s, %s);", emit_view_of(e, s->dst, type), emit_view_of(e, s->src[0], type),
                          v->dtype == AF_DTYPE_MASK ? emit_text(e, "%s / 8", n) : n);
 }
 
@@ -330,6 +330,9 @@ static const char *stmt_text(struct emit *e, const struct af_kstmt *s) {
                 return row_levels_text(e, s);
         case AF_KSTMT_LEVEL_TOP:
                 return level_top_text(e, s);
+        case AF_KSTMT_TABLE:
+        case AF_KSTMT_GATHER:
+                return emit_raw_text(e, s);
         case AF_KSTMT_LOAD:
         case AF_KSTMT_STORE:
                 break;

@@ -272,15 +272,10 @@ static int find_shared(struct build *b, const uint32_t *stores, uint32_t n_store
         return 0;
 }
 
-int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, bool pack_all, bool share,
-                   struct af_space *ret_space, const char **ret_why) {
-        struct build b = {.arena = arena,
-                          .m = m,
-                          .space = ret_space,
-                          .why = ret_why,
-                          .atoms = {.arena = arena},
-                          .pack_all = pack_all,
-                          .share = share};
+int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, enum af_packing packing,
+                   bool share, struct af_space *ret_space, const char **ret_why) {
+        struct build b = {
+                .arena = arena, .m = m, .space = ret_space, .why = ret_why, .atoms = {.arena = arena}, .packing = packing, .share = share};
         *ret_space = (struct af_space){0};
         b.node_dims = af_arena_calloc(arena, m->n, sizeof(*b.node_dims));
         ret_space->first_use = af_arena_calloc(arena, m->n + 1, sizeof(uint32_t));

@@ -37,6 +37,7 @@ struct af_space {
         uint32_t n_axes;
         uint32_t reduced;    /* bits: by some reduction */
         uint32_t row, inner; /* axes that a tile spans; AF_NONE */
+        bool raw;            /* something moves that has no contiguous rows */
         struct af_use *
                 uses; /* operands of nodes[i]: uses[first_use[i] ..]; then sources of copied outputs; the stored outputs from first_store */
         uint32_t *first_use; /* n_nodes + 1 */
@@ -59,12 +60,14 @@ int af_members_init(struct af_members *m, struct af_arena *arena, const struct a
 /* Position in nodes of the node that produces value, or AF_NONE. */
 uint32_t af_members_producer(const struct af_members *m, uint32_t value);
 
+/* What is copied to be dense first: what tiles cannot move as it stands; whatever has no contiguous rows; every input. */
+enum af_packing { AF_PACK_NEEDED, AF_PACK_ROWS, AF_PACK_ALL };
 /*
- * stores: values that are written to memory. pack_all: every input is made dense first. share: an input has the same axes wherever it is
+ * stores: values that are written to memory. share: an input has the same axes wherever it is
  * read; else each use has its own. 0, -ENOMEM, or AF_SCHEDULE_E_UNFIT with *ret_why (static or from arena).
  */
-int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, bool pack_all, bool share,
-                   struct af_space *ret_space, const char **ret_why) AF_WARN_UNUSED;
+int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, enum af_packing packing,
+                   bool share, struct af_space *ret_space, const char **ret_why) AF_WARN_UNUSED;
 
 /* internal to axes*.c: axes before merging */
 struct af_atoms {

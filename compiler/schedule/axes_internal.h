@@ -22,7 +22,8 @@ struct build {
         struct raw_use *uses;
         uint32_t n_uses, cap_uses;
         uint32_t *chain, cap_chain;
-        bool pack_all, share;
+        enum af_packing packing;
+        bool share;
         struct input_dims {
                 uint32_t value;
                 struct af_dims dims;

@@ -4,6 +4,7 @@
  * must be spread out last: a tile's rows must lie contiguous in memory.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/schedule/axes_internal.h"
@@ -22,6 +23,8 @@ struct order { /* axes before merging, outermost first */
         } * lines; /* per use */
         uint64_t *node_axes;
         bool join[AF_ATOMS_MAX]; /* with the next one */
+        bool combines;           /* a reduction gives the order */
+        uint32_t cross;          /* axis along which an access lies that does not lie along the innermost one: a tile spans both; AF_NONE */
 };
 
 static int unfit(struct build *b, const char *why) {
@@ -37,7 +40,27 @@ static int list_leaves(struct build *b, const struct af_dims *d, uint32_t *list,
         return 0;
 }
 
-/* The longest list has every axis, or there is no kernel. */
+/* Leaves to positions. */
+static int number_axes(struct build *b, struct order *o) {
+        memset(o->position, 0xff, (b->atoms.n + 1) * sizeof(uint32_t));
+        for (uint32_t i = 0; i < o->n; i++) {
+                if (o->position[o->leaves[i]] != AF_NONE)
+                        return unfit(b, "two axes of one value are the same axis of another");
+                o->position[o->leaves[i]] = i;
+                o->extent[i] = b->atoms.items[o->leaves[i]].extent;
+        }
+        return 0;
+}
+
+/* Operand of a reduction over more than one element: its dimensions give the order in which axes are combined. */
+static bool combines(const struct raw_use *u) {
+        for (uint32_t d = 0; d < u->dims.rank; d++)
+                if (u->reduced_dims >> d & 1 && u->dims.atom[d] != AF_NONE)
+                        return true;
+        return false;
+}
+
+/* The longest list has every axis, or there is no kernel; of several, a reduction's. */
 static int find_order(struct build *b, struct order *o) {
         uint32_t list[AF_ATOMS_MAX], n;
         o->leaves = af_arena_calloc(b->arena, AF_ATOMS_MAX, sizeof(uint32_t));
@@ -53,9 +76,11 @@ static int find_order(struct build *b, struct order *o) {
                 int r = list_leaves(b, is_use ? &b->uses[i].dims : &b->node_dims[i - b->n_uses], list, &n);
                 if (r)
                         return r;
-                if (n > o->n) {
+                bool first = is_use && !o->combines && combines(&b->uses[i]);
+                if (n > o->n || (n == o->n && first)) {
                         o->n = n;
                         memcpy(o->leaves, list, n * sizeof(*list));
+                        o->combines |= first;
                 }
         }
         int64_t *strides = af_arena_calloc(b->arena, 2 * (size_t)b->n_uses * o->n, sizeof(*strides));
@@ -65,30 +90,22 @@ static int find_order(struct build *b, struct order *o) {
                 o->lines[i].load = strides + 2 * (size_t)i * o->n;
                 o->lines[i].strides = o->lines[i].load + o->n;
         }
-        memset(o->position, 0xff, (b->atoms.n + 1) * sizeof(uint32_t));
-        for (uint32_t i = 0; i < o->n; i++) {
-                if (o->position[o->leaves[i]] != AF_NONE)
-                        return unfit(b, "two axes of one value are the same axis of another");
-                o->position[o->leaves[i]] = i;
-                o->extent[i] = b->atoms.items[o->leaves[i]].extent;
-        }
-        return 0;
+        return number_axes(b, o);
 }
 
-/* A list as a bit set; its axes must stand in the common order. */
+/* A list as a bit set. */
 static int place(struct build *b, struct order *o, const struct af_dims *d, uint64_t *ret_axes) {
         uint32_t list[AF_ATOMS_MAX], n;
         int r = list_leaves(b, d, list, &n);
         if (r)
                 return r;
         *ret_axes = 0;
-        for (uint32_t i = 0, next = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n; i++) {
                 uint32_t p = o->position[list[i]];
                 if (p == AF_NONE)
                         return unfit(b, "no value spans every axis");
-                if (p < next)
-                        return unfit(b, "axes in different order (needs a transpose)");
-                next = p + 1;
+                if (*ret_axes >> p & 1)
+                        return unfit(b, "two axes of one value are the same axis of another");
                 *ret_axes |= UINT64_C(1) << p;
         }
         return 0;
@@ -135,16 +152,22 @@ static int place_input(struct build *b, struct order *o, struct raw_use *u, stru
         return r;
 }
 
+static void row_major(const struct af_dims *d, int64_t *strides) {
+        int64_t s = 1;
+        for (uint32_t i = d->rank; i-- > 0;) {
+                strides[i] = s;
+                s *= d->dim[i];
+        }
+}
+
 static int place_store(struct build *b, struct order *o, struct raw_use *u, struct line *l) {
         int64_t strides[AF_LIMIT_RANK];
-        l->vary = l->axes;
-        if (!b->m->g->values[u->use.value].strides) {
-                dense(o, l->axes, l->strides);
-                return 0;
-        }
-        if (!af_value_static_strides(b->m->g, u->use.value, strides))
-                return unfit(b, "symbolic strides");
         uint64_t vary;
+        l->vary = l->axes;
+        if (!b->m->g->values[u->use.value].strides)
+                row_major(&u->dims, strides);
+        else if (!af_value_static_strides(b->m->g, u->use.value, strides))
+                return unfit(b, "symbolic strides");
         return spread(b, o, &u->dims, strides, l->strides, &vary);
 }
 
@@ -172,10 +195,24 @@ static int place_use(struct build *b, struct order *o, uint32_t i) {
         return r;
 }
 
+/* What a reduction combines in order must be combined in the kernel's. */
+static bool in_order(struct build *b, const struct order *o, const struct af_dims *d) {
+        uint32_t list[AF_ATOMS_MAX], n;
+        if (list_leaves(b, d, list, &n))
+                return false;
+        for (uint32_t i = 1; i < n; i++)
+                if (o->position[list[i]] < o->position[list[i - 1]])
+                        return false;
+        return true;
+}
+
 /* Which axes are reduced by someone, and the axes of every node. */
 static int find_reduced(struct build *b, struct order *o) {
-        for (uint32_t i = 0; i < b->n_uses; i++)
+        for (uint32_t i = 0; i < b->n_uses; i++) {
                 o->reduced |= o->lines[i].reduced;
+                if (o->lines[i].reduces && !in_order(b, o, &b->uses[i].dims))
+                        return unfit(b, "axes of reductions in different order");
+        }
         for (uint32_t i = 0; i < b->m->n; i++) {
                 if (b->space->skip[i])
                         continue;
@@ -219,13 +256,56 @@ static void tile_axes(const struct order *o, uint32_t *ret_row, uint32_t *ret_in
         if (o->reduced && !(o->reduced >> (o->n - 1) & 1)) /* rows are the innermost reduced axes */
                 while (p > 0 && !(o->reduced >> (p - 1) & 1))
                         p--;
-        *ret_row = p ? p - 1 : AF_NONE;
+        *ret_row = !o->reduced && o->cross != AF_NONE ? o->cross : p ? p - 1 : AF_NONE;
 }
 
-static bool contiguous(const struct line *l, uint32_t row, uint32_t inner) {
-        if (inner != AF_NONE && l->strides[inner])
-                return l->strides[inner] == 1;
-        return row == AF_NONE || !l->strides[row] || l->strides[row] == 1;
+static double bytes_of(const struct build *b, const struct order *o, uint32_t use) {
+        double bytes = af_dtype_size(b->m->g->values[b->uses[use].use.value].dtype);
+        for (uint32_t p = 0; p < o->n; p++)
+                bytes *= o->lines[use].vary >> p & 1 ? (double)o->extent[p] : 1;
+        return bytes;
+}
+
+/* The axis along which most lies of what does not lie along the innermost one. */
+static void find_cross(const struct build *b, struct order *o) {
+        double most = 0;
+        o->cross = AF_NONE;
+        for (uint32_t i = 0; i < b->n_uses && b->packing == AF_PACK_NEEDED; i++) {
+                const struct line *l = &o->lines[i];
+                uint32_t p = 0;
+                while (p < o->n && l->strides[p] != 1)
+                        p++;
+                if (!l->access || l->packed || p + 1 >= o->n || l->strides[o->n - 1] == 0 || bytes_of(b, o, i) <= most)
+                        continue;
+                most = bytes_of(b, o, i);
+                o->cross = p;
+        }
+}
+
+#define SECTOR       32
+#define FEW_ELEMENTS 2048 /* rather read one by one than copied before */
+
+/*
+ * Whether tiles move it as it stands: rows, or lines across them; loads also with steps between elements: all that lies in the same
+ * sectors, or element by element where nothing can be had better.
+ */
+static bool moves(const struct build *b, const struct order *o, uint32_t use, uint32_t row, uint32_t inner) {
+        const struct line *l = &o->lines[use];
+        int64_t across = row == AF_NONE ? 0 : l->strides[row], along = inner == AF_NONE ? 0 : l->strides[inner], size;
+        bool load = use < b->space->first_store, lies = false;
+        if (!along)
+                along = across;
+        if (!along || along == 1)
+                return true;
+        if (b->packing != AF_PACK_NEEDED)
+                return false;
+        b->space->raw = true;
+        if (across == 1)
+                return true;
+        size = (int64_t)af_dtype_size(b->m->g->values[b->uses[use].use.value].dtype);
+        for (uint32_t p = 0; p < o->n; p++)
+                lies |= l->strides[p] == 1;
+        return load && (along * size <= SECTOR || !lies || bytes_of(b, o, use) <= (double)(size * FEW_ELEMENTS)) && along * size >= -SECTOR;
 }
 
 /* Reduced axes that stand side by side must be one: their elements are combined in row-major order. */
@@ -245,7 +325,7 @@ static bool runs_whole(const struct order *o, uint32_t n_uses) {
 
 /* Marks inputs to be packed, and outputs to be unpacked, until every access has contiguous rows. */
 static int settle(struct build *b, struct order *o) {
-        if (b->pack_all)
+        if (b->packing == AF_PACK_ALL)
                 for (uint32_t i = 0; i < b->space->first_store; i++)
                         if (o->lines[i].access) {
                                 o->lines[i].packed = true;
@@ -256,10 +336,11 @@ static int settle(struct build *b, struct order *o) {
                 uint32_t row, inner;
                 again = false;
                 find_joins(b, o);
+                find_cross(b, o);
                 tile_axes(o, &row, &inner);
                 for (uint32_t i = 0; i < b->n_uses; i++) {
                         struct line *l = &o->lines[i];
-                        if (!l->access || contiguous(l, row, inner))
+                        if (!l->access || moves(b, o, i, row, inner))
                                 continue;
                         if (l->packed)
                                 return unfit(b, "rows that are not contiguous in memory (needs a transpose)");
@@ -301,6 +382,66 @@ static int make_pack(struct build *b, const struct order *o, const struct line *
         use->pack = k;
         use->offset = 0;
         return 0;
+}
+
+/* Bytes of accesses that do not lie along the innermost axis of an order; stores count twice: they are gathered after all is computed. */
+static double crosswise(const struct build *b, const struct order *o, uint32_t innermost) {
+        double bytes = 0;
+        for (uint32_t i = 0; i < b->n_uses; i++) {
+                int64_t s = o->lines[i].access ? o->lines[i].strides[innermost] : 0;
+                bytes += s == 0 || s == 1 ? 0 : bytes_of(b, o, i) * (i >= b->space->first_store ? 2 : 1);
+        }
+        return bytes;
+}
+
+/* Positions as an access has them in memory, outermost first. */
+static void memory_order(const struct order *o, const struct line *l, uint32_t *ret_order) {
+        for (uint32_t p = 0; p < o->n; p++) {
+                uint32_t k = p;
+                for (; k > 0 && llabs(l->strides[ret_order[k - 1]]) < llabs(l->strides[p]); k--)
+                        ret_order[k] = ret_order[k - 1];
+                ret_order[k] = p;
+        }
+}
+
+/* Without a reduction any order will do: the one in memory of the access that leaves the fewest bytes crosswise; stores come first. */
+static int choose_order(struct build *b, struct order *o) {
+        uint32_t best[AF_ATOMS_MAX], order[AF_ATOMS_MAX], leaves[AF_ATOMS_MAX];
+        uint64_t all = o->n == 64 ? UINT64_MAX : (UINT64_C(1) << o->n) - 1, tried = 0;
+        double least = -1;
+        for (uint32_t k = 0; k < b->n_uses; k++) {
+                uint32_t i = (k + b->space->first_store) % b->n_uses; /* stores stand last */
+                const struct line *l = &o->lines[i];
+                if (!l->access || l->vary != all)
+                        continue;
+                memory_order(o, l, order);
+                if (tried >> order[o->n - 1] & 1)
+                        continue;
+                tried |= UINT64_C(1) << order[o->n - 1];
+                double bytes = crosswise(b, o, order[o->n - 1]);
+                if (least >= 0 && bytes >= least)
+                        continue;
+                least = bytes;
+                memcpy(best, order, sizeof(best));
+        }
+        if (least < 0)
+                return 0;
+        memcpy(leaves, o->leaves, o->n * sizeof(*leaves));
+        for (uint32_t p = 0; p < o->n; p++)
+                o->leaves[p] = leaves[best[p]];
+        return number_axes(b, o);
+}
+
+static int place_all(struct build *b, struct order *o) {
+        int r = 0;
+        for (uint32_t i = 0; !r && i < b->n_uses; i++) {
+                struct line *l = &o->lines[i];
+                memset(l->load, 0, 2 * (size_t)o->n * sizeof(*l->load));
+                *l = (struct line){.load = l->load, .strides = l->strides};
+                b->uses[i].use.offset = 0;
+                r = place_use(b, o, i);
+        }
+        return r;
 }
 
 static uint32_t merged_bits(const struct order *o, const uint32_t *merged, uint64_t bits) {
@@ -351,8 +492,12 @@ static int finish(struct build *b, struct order *o) {
 int af_space_merge(struct build *b) {
         struct order o = {0};
         int r = find_order(b, &o);
-        for (uint32_t i = 0; !r && i < b->n_uses; i++)
-                r = place_use(b, &o, i);
+        if (!r)
+                r = place_all(b, &o);
+        if (!r && !o.combines && o.n > 1 && b->n_uses)
+                r = choose_order(b, &o);
+        if (!r && !o.combines && o.n > 1)
+                r = place_all(b, &o);
         if (!r)
                 r = find_reduced(b, &o);
         if (!r)

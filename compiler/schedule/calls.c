@@ -221,6 +221,31 @@ static double row_levels(const struct calls *c) {
         return t;
 }
 
+/* lib_offsets, lib_offsets64 */
+static double table(const struct calls *c) {
+        const struct af_kvalue *v = &c->p->values[c->s->dst];
+        uint32_t rows, cols;
+        af_ktable_shape(c->p, v, &rows, &cols);
+        bool wide = v->size == 8;
+        double n = wide ? 2 * up(cols, 4) : cols, t = calls(c, true, 4, 4, wide ? 9 : 4, (wide ? 9 : 4) * n);
+        if (wide)
+                t += calls(c, false, 4, 4, 2, 2 * n);
+        for (uint32_t k = 1; k < rows; k *= 2)
+                t += calls(c, true, 4, 4, 1, AF_MIN(k, rows - k) * n);
+        return t;
+}
+
+/* lib_pick */
+static double gather(const struct calls *c) {
+        const struct af_kvalue *t = &c->p->values[c->s->src[1]];
+        uint32_t rows, cols, words = t->size == 8 ? 2 : 1;
+        af_ktable_shape(c->p, t, &rows, &cols);
+        double n = t->raw.stored                                             ? length_of(c, t->raw.lines) * cols
+                   : t->raw.to == AF_HOLD_FULL && c->st->row_axis != AF_NONE ? length_of(c, c->st->row_axis) * cols
+                                                                             : length_of(c, t->raw.line);
+        return calls(c, false, 4, t->size == 2 ? 2 : 4, 1, n * words);
+}
+
 double sched_compute_cycles(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s, const struct sched_tile_at *at) {
         struct calls c = {soc, p, s, &p->stages[s->stage], at};
         unsigned size;
@@ -251,6 +276,10 @@ double sched_compute_cycles(const struct af_soc *soc, const struct af_phase *p, 
         case AF_KSTMT_LEVEL_TOP:
                 size = af_dtype_size(p->values[s->src[0]].dtype);
                 return calls(&c, false, size, size, p->levels - 1, (double)(p->levels - 1) * cols(&c));
+        case AF_KSTMT_TABLE:
+                return table(&c);
+        case AF_KSTMT_GATHER:
+                return gather(&c);
         case AF_KSTMT_LOAD:
         case AF_KSTMT_STORE:
                 break;

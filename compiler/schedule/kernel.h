@@ -61,6 +61,18 @@ enum af_hold {
         AF_HOLD_LEVELS,  /* running rows, one per level of the recursion: levels x inner */
         AF_HOLD_BLOCKS,  /* scratch: a 32-byte block per row */
         AF_HOLD_SCRATCH, /* scratch of a lane tree: as LANES */
+        AF_HOLD_RAW,     /* as it lies in memory: raw */
+        AF_HOLD_TABLE,   /* byte offsets for a GATHER between a RAW value and a tile, uint32 */
+};
+/* How a tile lies in memory, where its rows are not contiguous there: lines of elements, each from a 32-byte block on in UB. */
+struct af_raw {
+        uint32_t line;   /* axis along a line */
+        uint32_t lines;  /* axis that counts the lines; AF_NONE: one */
+        int64_t step;    /* elements of memory from one to the next along the line; negative: the line starts with the last one */
+        bool apart;      /* what lies between is not loaded: each element has a 32-byte block of its own */
+        uint32_t size;   /* bytes of an element in memory */
+        enum af_hold to; /* the tile's hold */
+        bool stored;     /* the tile is gathered into lines, to be stored; else the lines into the tile */
 };
 enum af_place { AF_PLACE_POOL, AF_PLACE_LOAD, AF_PLACE_STORE, AF_PLACE_RESIDENT };
 struct af_kvalue {
@@ -74,6 +86,8 @@ struct af_kvalue {
         uint32_t offset;      /* bytes within its place */
         uint32_t graph_value; /* or AF_NONE */
         uint32_t columns;     /* CHUNKS: results per row */
+        struct af_raw raw;    /* RAW, TABLE */
+        uint32_t size;        /* TABLE: bytes of the elements that are gathered: 2, 4 or 8 (then two offsets each) */
 };
 
 enum af_kstmt_kind {
@@ -90,6 +104,8 @@ enum af_kstmt_kind {
                                 dst CHUNKS: column = step of the LOOP axis */
         AF_KSTMT_ROW_LEVELS, /* dst LEVELS: combine with the rows of src[0], chunks of 32 */
         AF_KSTMT_LEVEL_TOP,  /* dst: the result of src[0] LEVELS */
+        AF_KSTMT_TABLE,      /* dst TABLE */
+        AF_KSTMT_GATHER,     /* dst from src[0] by the offsets src[1]; one of dst and src[0] is RAW */
 };
 struct af_access {
         uint32_t arg;                        /* below n_args: an argument; else a region of the workspace */
@@ -173,5 +189,10 @@ bool af_schedule_fusable_in(struct af_arena *scratch, const struct af_soc *soc, 
                             uint32_t n_nodes, const char **ret_why);
 /* Element count of a value's full tile in calls of count form; 0 for scratch. */
 uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v);
+/* Elements from line to line of a RAW value, or of what a TABLE is for; and the lines of a full tile. */
+uint32_t af_kraw_pitch(const struct af_phase *p, const struct af_kvalue *v);
+uint32_t af_kraw_lines(const struct af_phase *p, const struct af_kvalue *v);
+/* Rows of what a TABLE's GATHER writes in a full tile, and elements from one to the next. */
+void af_ktable_shape(const struct af_phase *p, const struct af_kvalue *v, uint32_t *ret_rows, uint32_t *ret_cols);
 /* The tree as text, for --dump and golden tests. */
 void af_kernel_print(const struct af_kernel *k, struct af_buf *buf);

@@ -15,6 +15,7 @@ struct aux {
         uint32_t as_mask, as_bytes; /* a truth value in its other form */
         bool hoisted;               /* lives in the prologue */
         bool loaded;
+        uint32_t gathered; /* RAW that was loaded: the tile made of it; AF_NONE */
 };
 struct lower {
         struct sched *s;
@@ -58,6 +59,17 @@ int lower_chunks(struct lower *l, enum af_dtype acc, uint32_t axes, uint32_t ove
 int lower_resident(struct lower *l, const struct reduction *r, uint32_t v, uint32_t *ret) AF_WARN_UNUSED;
 /* Bits of the pass for bits of the space. */
 uint32_t lower_axes_of(const struct lower *l, uint32_t space_axes);
+
+/* lower_raw.c: whether a tile of this hold does not lie row by row in memory, and how it lies instead. */
+bool lower_lies(const struct lower *l, const struct af_access *access, enum af_hold hold, uint32_t size, struct af_raw *ret_raw);
+/* The hold that decides whether a value may live in the prologue: a RAW value goes with its tile. */
+enum af_hold lower_raw_hold(const struct af_kvalue *v);
+/* A RAW value as a tile. */
+int lower_unravel(struct lower *l, uint32_t v, uint32_t *ret) AF_WARN_UNUSED;
+/* A FULL value as lines of memory. */
+int lower_ravel(struct lower *l, uint32_t v, const struct af_raw *raw, uint32_t *ret) AF_WARN_UNUSED;
+/* v of one type as another of the same hold. */
+int lower_cast(struct lower *l, uint32_t v, enum af_dtype from, enum af_dtype to, enum af_round mode, uint32_t *ret) AF_WARN_UNUSED;
 
 /* lower_nodes.c: the group's nodes that `roots` (per node) need, in this context; late: those behind the reduction. */
 int lower_nodes(struct lower *l, bool *needed, bool late) AF_WARN_UNUSED;

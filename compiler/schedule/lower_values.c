@@ -20,7 +20,8 @@ int lower_value(struct lower *l, enum af_dtype dtype, enum af_hold hold, uint32_
         if (r)
                 return r;
         p->values[p->n_values] = (struct af_kvalue){.dtype = dtype, .hold = hold, .stage = l->stage, .axes = axes, .graph_value = AF_NONE};
-        l->aux[p->n_values] = (struct aux){.expanded = {AF_NONE, AF_NONE, AF_NONE, AF_NONE}, .as_mask = AF_NONE, .as_bytes = AF_NONE};
+        l->aux[p->n_values] = (struct aux){
+                .expanded = {AF_NONE, AF_NONE, AF_NONE, AF_NONE}, .as_mask = AF_NONE, .as_bytes = AF_NONE, .gathered = AF_NONE};
         *ret = p->n_values++;
         return 0;
 }
@@ -36,10 +37,11 @@ enum af_hold lower_hold(const struct lower *l, uint32_t axes) {
 static bool hoists(const struct lower *l, const struct af_kstmt *s) {
         if (!l->may_hoist || s->dst == AF_NONE || l->phase->values[s->dst].axes & ~l->fixed)
                 return false;
-        if (s->kind != AF_KSTMT_LOAD && s->kind != AF_KSTMT_PRIM && s->kind != AF_KSTMT_EXPAND && s->kind != AF_KSTMT_FILL)
+        if (s->kind != AF_KSTMT_LOAD && s->kind != AF_KSTMT_PRIM && s->kind != AF_KSTMT_EXPAND && s->kind != AF_KSTMT_FILL &&
+            s->kind != AF_KSTMT_TABLE && s->kind != AF_KSTMT_GATHER)
                 return false;
-        enum af_hold hold = l->phase->values[s->dst].hold;
-        if (hold != AF_HOLD_ROW && hold != AF_HOLD_ONE && !(hold == AF_HOLD_FULL && l->variant.hoist_expand))
+        enum af_hold hold = lower_raw_hold(&l->phase->values[s->dst]);
+        if (hold != AF_HOLD_ROW && hold != AF_HOLD_ONE && hold != AF_HOLD_TABLE && !(hold == AF_HOLD_FULL && l->variant.hoist_expand))
                 return false;
         for (unsigned k = 0; k < 3; k++)
                 if (s->src[k] != AF_NONE && l->phase->values[s->src[k]].hold != AF_HOLD_BLOCKS && !l->aux[s->src[k]].hoisted)
@@ -71,7 +73,7 @@ int lower_prim(struct lower *l, struct af_prim_ins ins, enum af_hold hold, uint3
         return r;
 }
 
-static int cast(struct lower *l, uint32_t v, enum af_dtype from, enum af_dtype to, enum af_round mode, uint32_t *ret) {
+int lower_cast(struct lower *l, uint32_t v, enum af_dtype from, enum af_dtype to, enum af_round mode, uint32_t *ret) {
         struct af_prim_ins ins = {.prim = AF_PRIM_CAST, .dtype = from, .to = to, .mode = mode};
         return lower_prim(l, ins, l->phase->values[v].hold, l->phase->values[v].axes, v, AF_NONE, AF_NONE, ret);
 }
@@ -87,7 +89,7 @@ int lower_to_mask(struct lower *l, uint32_t v, uint32_t *ret) {
         if (l->aux[v].as_mask == AF_NONE) {
                 uint32_t h, m;
                 struct af_prim_ins ne = {.prim = AF_PRIM_CMPS, .dtype = AF_DTYPE_FLOAT16, .to = AF_DTYPE_MASK, .mode = AF_CMP_NE};
-                int r = cast(l, v, AF_DTYPE_UINT8, AF_DTYPE_FLOAT16, AF_ROUND_NONE, &h);
+                int r = lower_cast(l, v, AF_DTYPE_UINT8, AF_DTYPE_FLOAT16, AF_ROUND_NONE, &h);
                 if (!r)
                         r = lower_prim(l, ne, l->phase->values[v].hold, l->phase->values[v].axes, h, AF_NONE, AF_NONE, &m);
                 if (r)
@@ -117,7 +119,7 @@ int lower_to_bytes(struct lower *l, uint32_t v, uint32_t *ret) {
                 uint32_t h, b;
                 int r = mask_to_half(l, v, &h);
                 if (!r)
-                        r = cast(l, h, AF_DTYPE_FLOAT16, AF_DTYPE_UINT8, AF_ROUND_NONE, &b);
+                        r = lower_cast(l, h, AF_DTYPE_FLOAT16, AF_DTYPE_UINT8, AF_ROUND_NONE, &b);
                 if (r)
                         return r;
                 l->aux[v].as_bytes = b;
@@ -146,10 +148,10 @@ static int expand_bits(struct lower *l, uint32_t v, enum af_hold hold, uint32_t 
 static int expand_bytes(struct lower *l, uint32_t v, enum af_hold hold, uint32_t *ret) {
         enum af_dtype d = l->phase->values[v].dtype == AF_DTYPE_INT8 ? AF_DTYPE_INT8 : AF_DTYPE_UINT8;
         uint32_t h, e;
-        int r = cast(l, v, d, AF_DTYPE_FLOAT16, AF_ROUND_NONE, &h);
+        int r = lower_cast(l, v, d, AF_DTYPE_FLOAT16, AF_ROUND_NONE, &h);
         if (!r)
                 r = expand_bits(l, h, hold, &e);
-        return r ? r : cast(l, e, AF_DTYPE_FLOAT16, d, AF_ROUND_NONE, ret);
+        return r ? r : lower_cast(l, e, AF_DTYPE_FLOAT16, d, AF_ROUND_NONE, ret);
 }
 
 static int expand_mask(struct lower *l, uint32_t v, enum af_hold hold, uint32_t *ret) {
@@ -201,8 +203,8 @@ int lower_constant(struct lower *l, enum af_dtype dtype, uint64_t bits, uint32_t
         dup = (struct af_prim_ins){.prim = AF_PRIM_DUP, .dtype = AF_DTYPE_INT16, .to = AF_DTYPE_INT16, .imm = (uint16_t)value};
         r = lower_prim(l, dup, AF_HOLD_ONE, 0, AF_NONE, AF_NONE, AF_NONE, &v);
         if (!r)
-                r = cast(l, v, AF_DTYPE_INT16, AF_DTYPE_FLOAT16, AF_ROUND_NONE, &v);
-        return r ? r : cast(l, v, AF_DTYPE_FLOAT16, dtype == AF_DTYPE_INT8 ? AF_DTYPE_INT8 : AF_DTYPE_UINT8, AF_ROUND_NONE, ret);
+                r = lower_cast(l, v, AF_DTYPE_INT16, AF_DTYPE_FLOAT16, AF_ROUND_NONE, &v);
+        return r ? r : lower_cast(l, v, AF_DTYPE_FLOAT16, dtype == AF_DTYPE_INT8 ? AF_DTYPE_INT8 : AF_DTYPE_UINT8, AF_ROUND_NONE, ret);
 }
 
 static bool same_access(const struct af_access *a, const struct af_access *b) {
@@ -217,20 +219,28 @@ int lower_load(struct lower *l, enum af_dtype dtype, const struct af_access *acc
                 for (uint32_t i = 0; i < list->n; i++)
                         if (same_access(&list->items[i].access, access)) {
                                 *ret = list->items[i].dst;
+                                if (l->aux[*ret].gathered != AF_NONE)
+                                        *ret = l->aux[*ret].gathered;
                                 return 0;
                         }
         }
         for (uint32_t a = 0; a < l->phase->n_axes; a++)
                 axes |= access->strides[a] ? 1u << a : 0;
-        int r = lower_value(l, dtype == AF_DTYPE_BOOL ? AF_DTYPE_UINT8 : dtype, lower_hold(l, axes), axes, &v);
-        if (!r)
-                r = lower_emit(l,
-                               (struct af_kstmt){.kind = AF_KSTMT_LOAD, .dst = v, .src = {AF_NONE, AF_NONE, AF_NONE}, .access = *access});
+        struct af_raw raw = {0};
+        enum af_hold hold = lower_hold(l, axes);
+        bool lies = lower_lies(l, access, hold, af_dtype_size(dtype), &raw);
+        int r = lower_value(l, dtype == AF_DTYPE_BOOL ? AF_DTYPE_UINT8 : dtype, lies ? AF_HOLD_RAW : hold, axes, &v);
         if (r)
                 return r;
+        l->phase->values[v].raw = raw;
         l->phase->values[v].graph_value = graph_value;
+        r = lower_emit(l, (struct af_kstmt){.kind = AF_KSTMT_LOAD, .dst = v, .src = {AF_NONE, AF_NONE, AF_NONE}, .access = *access});
         *ret = v;
-        return 0;
+        if (r || !lies)
+                return r;
+        r = lower_unravel(l, v, ret);
+        l->aux[v].gathered = *ret;
+        return r;
 }
 
 /* Stores leave from the store queue, so that a value that was loaded or is older than this tile is copied there first. */
@@ -240,7 +250,12 @@ int lower_store(struct lower *l, uint32_t v, const struct af_access *access, uin
                 r = lower_expand(l, v, lower_hold(l, axes), &v);
         if (r)
                 return r;
-        if (l->aux[v].loaded || l->aux[v].hoisted || l->phase->values[v].stage != l->stage) {
+        struct af_raw raw;
+        if (lower_lies(l, access, l->phase->values[v].hold, af_dtype_size(l->phase->values[v].dtype), &raw)) {
+                r = lower_ravel(l, v, &raw, &v);
+                if (r)
+                        return r;
+        } else if (l->aux[v].loaded || l->aux[v].hoisted || l->phase->values[v].stage != l->stage) {
                 uint32_t c;
                 const struct af_kvalue *from = &l->phase->values[v];
                 r = lower_value(l, from->dtype, from->hold, from->axes, &c);

@@ -137,12 +137,12 @@ static bool single(const struct af_members *m) {
 
 /* The common axes: first as if an input were one value to all its readers, then use by use, then with dense copies for a node by itself. */
 static int find_space(struct sched *s) {
-        int r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, false, true, &s->sp, s->why);
+        int r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, s->packing, true, &s->sp, s->why);
         const char *why = *s->why;
         if (r == AF_SCHEDULE_E_UNFIT)
-                r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, false, false, &s->sp, s->why);
+                r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, s->packing, false, &s->sp, s->why);
         if (r == AF_SCHEDULE_E_UNFIT && single(&s->m))
-                r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, true, false, &s->sp, s->why);
+                r = af_space_build(s->arena, &s->m, s->stores, s->n_stores, AF_PACK_ALL, false, &s->sp, s->why);
         *s->why = r > 0 ? why : *s->why;
         return r;
 }
@@ -220,11 +220,21 @@ static int build_plan(struct sched *s, const struct pass *passes, uint32_t n, st
         return 0;
 }
 
+/* What does not fit with lines as they lie in memory may fit with rows that are copied before. */
+static bool again_with_rows(struct sched *s, int *r) {
+        if (*r != AF_SCHEDULE_E_UNFIT || s->packing != AF_PACK_NEEDED || !s->sp.raw)
+                return false;
+        s->packing = AF_PACK_ROWS;
+        s->n_reductions = s->n_real = 0;
+        *r = sched_part_init(s);
+        return !*r;
+}
+
 static uint32_t n_choices(const struct sched *s) {
         return s->n_real ? SCHED_CHOICES : 1;
 }
 
-int sched_part_build(struct sched *s, struct part_plan *ret) {
+static int build_part(struct sched *s, struct part_plan *ret) {
         struct pass *passes = af_arena_calloc(s->arena, MAX_PASSES, sizeof(*passes));
         bool found = false;
         if (!passes)
@@ -257,7 +267,12 @@ int sched_part_build(struct sched *s, struct part_plan *ret) {
         return found ? 0 : AF_SCHEDULE_E_UNFIT;
 }
 
-int sched_part_check(struct sched *s) {
+int sched_part_build(struct sched *s, struct part_plan *ret) {
+        int r = build_part(s, ret);
+        return again_with_rows(s, &r) ? build_part(s, ret) : r;
+}
+
+static int check_part(struct sched *s) {
         struct pass *passes = af_arena_calloc(s->arena, MAX_PASSES, sizeof(*passes));
         uint32_t n = 0;
         if (!passes)
@@ -277,4 +292,9 @@ int sched_part_check(struct sched *s) {
                         return r;
         }
         return AF_SCHEDULE_E_UNFIT;
+}
+
+int sched_part_check(struct sched *s) {
+        int r = check_part(s);
+        return again_with_rows(s, &r) ? check_part(s) : r;
 }

@@ -43,10 +43,13 @@ static int plan_copy(struct plan *p, uint32_t use, enum pass_kind kind) {
                 q->axes[a] = (struct pass_axis){.extent = k->extent[a], .space_axis = AF_NONE};
         q->n_axes = k->n_axes;
         int64_t inner = k->n_axes ? k->load[k->n_axes - 1] : 0, row = k->n_axes > 1 ? k->load[k->n_axes - 2] : 0;
-        if (inner ? inner != 1 : row != 0 && row != 1) /* rows of one element */
+        uint32_t cross = 0;
+        while (cross < k->n_axes && k->load[cross] != 1)
+                cross++;
+        if (cross == k->n_axes && (inner ? inner != 1 : row != 0 && row != 1)) /* rows of one element */
                 q->axes[q->n_axes++] = (struct pass_axis){.extent = 1, .space_axis = AF_NONE};
         q->inner = q->n_axes ? q->n_axes - 1 : AF_NONE;
-        q->row = q->n_axes > 1 ? q->n_axes - 2 : AF_NONE;
+        q->row = cross + 1 < k->n_axes ? cross : q->n_axes > 1 ? q->n_axes - 2 : AF_NONE; /* a tile spans both contiguous axes */
         return 0;
 }
 

@@ -54,6 +54,7 @@ struct sched { /* one part */
         struct af_members m;
         struct af_space sp;
         const char **why;
+        enum af_packing packing;
         const uint32_t *stores, *store_place;
         uint32_t n_stores;
         const struct held *held;

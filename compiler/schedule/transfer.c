@@ -43,6 +43,44 @@ static double cycles_of(const struct af_soc *soc, bool load, int64_t bytes, uint
         return (double)bytes / (c->a + c->b / blocks) + c->h;
 }
 
+/* n rows as the helpers move them: many in a call where the gaps are forward, else one by one. */
+static void add_rows(struct sched_transfer *t, const struct af_soc *soc, bool load, struct rows rows, int64_t n, uint32_t blocks) {
+        int64_t gap = rows.step - rows.length;
+        if (gap >= 0 && gap <= INT32_MAX) {
+                for (; n > 0; n -= BATCH, rows.at += BATCH * rows.step) {
+                        int64_t bytes = SECTOR * sectors(&rows, AF_MIN(n, BATCH));
+                        t->bytes += (uint64_t)bytes;
+                        t->cycles += cycles_of(soc, load, bytes, blocks);
+                }
+                return;
+        }
+        for (int64_t r = 0, same = period(rows.step); r < AF_MIN(same, n); r++) { /* a call per row */
+                int64_t bytes = SECTOR * fresh(&rows, r, true), like_it = (n - r + same - 1) / same;
+                t->bytes += (uint64_t)(bytes * like_it);
+                t->cycles += (double)like_it * cycles_of(soc, load, bytes, blocks);
+        }
+}
+
+/* Lines as they lie in memory; of elements that stand apart each is a row, and each line a call. */
+static void add_raw(struct sched_transfer *t, const struct af_soc *soc, const struct af_kstmt *s, const struct af_raw *raw,
+                    const struct sched_tile_at *at, int64_t element, uint32_t blocks) {
+        bool load = s->kind == AF_KSTMT_LOAD;
+        int64_t n = at->length[raw->line], lines = raw->lines == AF_NONE ? 1 : at->length[raw->lines], size = raw->size;
+        int64_t step = raw->step < 0 ? -raw->step : raw->step, next = raw->lines == AF_NONE ? 0 : s->access.strides[raw->lines];
+        element += raw->step < 0 ? (n - 1) * raw->step : 0;
+        if (!raw->apart) {
+                add_rows(t, soc, load, (struct rows){element * size, next * size, ((n - 1) * step + 1) * size}, lines, blocks);
+                return;
+        }
+        for (int64_t i = 0, same = period(next * size); i < AF_MIN(same, lines); i++) {
+                struct sched_transfer one = {0};
+                add_rows(&one, soc, load, (struct rows){(element + i * next) * size, step * size, size}, n, blocks);
+                int64_t like_it = (lines - i + same - 1) / same;
+                t->bytes += one.bytes * (uint64_t)like_it;
+                t->cycles += one.cycles * (double)like_it;
+        }
+}
+
 struct sched_transfer sched_transfer_cost(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s,
                                           const struct sched_tile_at *at, uint32_t blocks) {
         const struct af_stage *st = &p->stages[s->stage];
@@ -52,6 +90,10 @@ struct sched_transfer sched_transfer_cost(const struct af_soc *soc, const struct
         struct sched_transfer t = {0};
         for (uint32_t a = 0; a < p->n_axes; a++)
                 element += at->start[a] * s->access.strides[a];
+        if (v->hold == AF_HOLD_RAW) {
+                add_raw(&t, soc, s, &v->raw, at, element, blocks);
+                return t;
+        }
         if (v->hold == AF_HOLD_COLUMN)
                 cols = at->length[st->row_axis];
         else if (v->hold != AF_HOLD_ONE && st->inner_axis != AF_NONE)
@@ -60,21 +102,7 @@ struct sched_transfer sched_transfer_cost(const struct af_soc *soc, const struct
                 n = at->length[st->row_axis];
                 step = s->access.strides[st->row_axis];
         }
-        struct rows rows = {element * size, step * size, cols * size};
-        int64_t gap = rows.step - rows.length;
-        if (gap >= 0 && gap <= INT32_MAX) {
-                for (; n > 0; n -= BATCH, rows.at += BATCH * rows.step) {
-                        int64_t bytes = SECTOR * sectors(&rows, AF_MIN(n, BATCH));
-                        t.bytes += (uint64_t)bytes;
-                        t.cycles += cycles_of(soc, load, bytes, blocks);
-                }
-                return t;
-        }
-        for (int64_t r = 0, same = period(rows.step); r < AF_MIN(same, n); r++) { /* a call per row */
-                int64_t bytes = SECTOR * fresh(&rows, r, true), like_it = (n - r + same - 1) / same;
-                t.bytes += (uint64_t)(bytes * like_it);
-                t.cycles += (double)like_it * cycles_of(soc, load, bytes, blocks);
-        }
+        add_rows(&t, soc, load, (struct rows){element * size, step * size, cols * size}, n, blocks);
         return t;
 }
 

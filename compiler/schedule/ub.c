@@ -24,6 +24,14 @@ struct scan {
         uint32_t high;
 };
 
+/* An offset per element that is gathered, two for 64 bits; one more row to make them. */
+static uint32_t table_elements(const struct af_phase *p, const struct af_kvalue *v) {
+        uint32_t rows, cols;
+        af_ktable_shape(p, v, &rows, &cols);
+        uint64_t words = AF_ALIGN_UP((uint64_t)cols * (v->size == 8 ? 2 : 1), 8);
+        return (uint32_t)AF_MIN((rows + (v->size == 8 ? 1 : 0)) * words, UINT32_C(1) << 28);
+}
+
 uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v) {
         const struct af_stage *st = &p->stages[v->stage];
         uint32_t size = v->dtype == AF_DTYPE_MASK ? 1 : af_dtype_size(v->dtype), per_block = 32 / size;
@@ -45,6 +53,10 @@ uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v)
                 return p->levels * AF_ALIGN_UP(st->pitch, per_block);
         case AF_HOLD_BLOCKS:
                 return AF_ALIGN_UP(st->rows, 8) * per_block;
+        case AF_HOLD_RAW:
+                return (uint32_t)AF_MIN((uint64_t)af_kraw_lines(p, v) * af_kraw_pitch(p, v), UINT32_C(1) << 28);
+        case AF_HOLD_TABLE:
+                return table_elements(p, v);
         }
         return 0;
 }

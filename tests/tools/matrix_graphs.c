@@ -51,6 +51,11 @@ static void strided_cases(struct matrix *x) {
                 {"offset", {1, {1025}}, {1}, 3},
                 {"wide sliced", {2, {3, 5000}}, {9001, 1}, 1},
                 {"middle", {3, {3, 40, 8}}, {2000, 16, 1}, 11},
+                {"far steps", {2, {20, 30}}, {3000, 90}, 4},
+                {"far steps in one row", {1, {700}}, {70}, 4},
+                {"axes reversed", {4, {3, 5, 7, 9}}, {1, 3, 15, 105}, 0},
+                {"transposed in steps", {2, {50, 33}}, {2, 200}, 1},
+                {"large transposed", {2, {300, 200}}, {1, 300}, 0},
         };
         for (unsigned i = 0; i < AF_ARRAY_SIZE(layouts); i++)
                 for (enum af_dtype d = AF_DTYPE_INT8; d < AF_DTYPE_FLOAT64; d++)

@@ -26,7 +26,7 @@ static void make_shared(struct space_case *c, bool share, const char *text) {
         for (uint32_t i = 0; i < g->n_nodes; i++)
                 nodes[i] = i;
         cr_assert_eq(af_members_init(&c->m, g->arena, g, nodes, g->n_nodes), 0);
-        c->r = af_space_build(g->arena, &c->m, &g->outputs[0].value, 1, false, share, &c->s, &c->why);
+        c->r = af_space_build(g->arena, &c->m, &g->outputs[0].value, 1, AF_PACK_NEEDED, share, &c->s, &c->why);
 }
 
 static void make(struct space_case *c, const char *text) {
@@ -114,17 +114,48 @@ Test(schedule_axes, reduced_axes_stay_apart_from_kept_ones) {
         af_test_graph_deinit(&c.t);
 }
 
-Test(schedule_axes, rows_with_gaps_between_elements_are_packed) {
+#define STRIDED(shape, strides) "'inputs':[{'name':'x','dtype':'float32','shape':" shape ",'strides':" strides ",'offset':3}],"
+#define ABS(shape)              "'nodes':[{'name':'n','op':'abs','inputs':['x']," ONE_OUT("t", shape) "}],'outputs':['t']"
+
+Test(schedule_axes, a_transposed_input_moves_as_it_lies) {
         struct space_case c;
-        make(&c, "'inputs':[{'name':'x','dtype':'float32','shape':[5,6],'strides':[1,5],'offset':3}],"
-                 "'nodes':[{'name':'n','op':'abs','inputs':['x']," ONE_OUT("t", "[5,6]") "}],'outputs':['t']");
+        make(&c, STRIDED("[5,6]", "[1,5]") ABS("[5,6]"));
         cr_assert_eq(c.r, 0, "%s", c.why);
-        cr_assert_eq(c.s.n_axes, 1);
-        cr_assert_not_null(c.s.uses[0].pack);
-        cr_assert_eq(c.s.uses[0].pack->n_axes, 2);
-        cr_assert_eq(c.s.uses[0].pack->load[1], 5);
-        cr_assert_eq(c.s.uses[0].pack->store[0], 6);
-        cr_assert_eq(c.s.uses[0].pack->offset, 3);
+        cr_assert_eq(c.s.n_axes, 2);
+        cr_assert_null(c.s.uses[0].pack);
+        cr_assert(c.s.raw);
+        cr_assert_eq(c.s.uses[0].strides[0], 1);
+        cr_assert_eq(c.s.uses[0].strides[1], 5);
+        cr_assert_eq(c.s.uses[0].offset, 3);
+        cr_assert_eq(c.s.uses[1].strides[1], 1); /* the order is the store's */
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, a_tile_spans_the_axis_that_an_input_lies_along) {
+        struct space_case c;
+        make(&c, STRIDED("[5,6,7]", "[1,5,30]") ABS("[5,6,7]"));
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(c.s.row, 0);
+        cr_assert_eq(c.s.inner, 2);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, steps_within_a_sector_are_loaded_with_what_lies_between) {
+        struct space_case c;
+        make(&c, STRIDED("[50,600]", "[3000,4]") ABS("[50,600]"));
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_null(c.s.uses[0].pack);
+        af_test_graph_deinit(&c.t);
+}
+
+/* x lies along the outermost axis, y along the middle one: a tile spans the innermost and one of them. */
+Test(schedule_axes, one_input_of_two_that_lie_along_other_axes_is_packed) {
+        struct space_case c;
+        make(&c, "'inputs':[{'name':'x','dtype':'float32','shape':[50,60,70],'strides':[1,50,3000]},"
+                 "{'name':'y','dtype':'float32','shape':[50,60,70],'strides':[4200,1,60]}],"
+                 "'nodes':[{'name':'n','op':'add','inputs':['x','y']," ONE_OUT("t", "[50,60,70]") "}],'outputs':['t']");
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(!c.s.uses[0].pack + !c.s.uses[1].pack, 1);
         af_test_graph_deinit(&c.t);
 }
 

@@ -89,7 +89,7 @@ Test(schedule_build, strided_tree) {
                 &b,
                 "'inputs':[{'name':'x','dtype':'float32','shape':[50,60],'strides':[1,50]},{'name':'y','dtype':'float32','shape':[50,1]}],"
                 "'nodes':[{'name':'n','op':'add','inputs':['x','y']," OUT("t", "float32", "[50,60]") "],'outputs':['t']");
-        expect_tree(&b, "packed_add");
+        expect_tree(&b, "turned_add");
 }
 
 static void expect_unfit(const char *text, const char *why) {

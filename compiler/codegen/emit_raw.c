@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of byte offsets, and tiles gathered out of lines of memory or into them by these. */
+#include <inttypes.h>
+
+#include "compiler/codegen/emit.h"
+
+static const char *table_text(struct emit *e, const struct af_kstmt *s) {
+        const struct af_kvalue *v = &e->phase->values[s->dst];
+        const struct af_stage *st = &e->phase->stages[v->stage];
+        const struct af_raw *raw = &v->raw;
+        uint32_t rows, cols, n = raw->line == st->inner_axis ? st->inner : st->rows;
+        int64_t along = (raw->apart ? 32 / (int64_t)raw->size : raw->step) * v->size;
+        int64_t next = (int64_t)af_kraw_pitch(e->phase, v) * v->size;
+        bool crosswise = raw->line != st->inner_axis && raw->lines != AF_NONE, back = raw->step < 0;
+        af_ktable_shape(e->phase, v, &rows, &cols);
+        cols = v->size == 8 ? AF_ALIGN_UP(cols, 4) : cols; /* rows of offsets start on 32-byte blocks */
+        along = back && raw->apart ? -along : along;
+        const char *first = back ? emit_text(e, "(int32_t)(l%u - 1) * %" PRId64, raw->line, -along) : "0";
+        const char *last = emit_text(e, "%u", (crosswise ? st->inner : n) - 1);
+        if (back && !crosswise)
+                last = emit_text(e, "(int32_t)l%u - 1", raw->line);
+        int64_t row_step = crosswise ? along : next, col_step = crosswise ? next : along;
+        if (raw->stored) {
+                row_step = v->size;
+                col_step = (int64_t)st->pitch * v->size;
+                last = emit_text(e, "%u", n - 1);
+        }
+        emit_use(e, v->size == 8 ? EMIT_LIB_OFFSETS64 : EMIT_LIB_OFFSETS, AF_COMBINE_ADD);
+        return emit_text(e, "%s(%s, %s, %" PRId64 ", %" PRId64 ", %s, %u, %u);", v->size == 8 ? "Offsets64" : "Offsets",
+                         emit_view_of(e, s->dst, "int32_t"), first, row_step, col_step, last, rows, cols);
+}
+
+static const char *gather_text(struct emit *e, const struct af_kstmt *s) {
+        const struct af_kvalue *src = &e->phase->values[s->src[0]], *t = &e->phase->values[s->src[1]];
+        const char *type = t->size == 2 ? "uint16_t" : "uint32_t", *n;
+        uint32_t rows, cols, words = t->size == 8 ? 2 : 1;
+        af_ktable_shape(e->phase, t, &rows, &cols);
+        if (t->raw.stored)
+                n = emit_text(e, "l%u * %u", t->raw.lines, cols * words);
+        else if (t->raw.to == AF_HOLD_FULL && e->stage->row_axis != AF_NONE)
+                n = emit_text(e, "l%u * %u", e->stage->row_axis, cols * words);
+        else
+                n = emit_text(e, words == 2 ? "2 * l%u" : "l%u", t->raw.line);
+        emit_use(e, EMIT_LIB_PICK, AF_COMBINE_ADD);
+        return emit_text(e, "Pick(%s, %s, %s, %u, %s);", emit_view_of(e, s->dst, type), emit_view_of(e, s->src[0], type),
+                         emit_view_of(e, s->src[1], "uint32_t"), af_kvalue_elements(e->phase, src) * words, n);
+}
+
+const char *emit_raw_text(struct emit *e, const struct af_kstmt *s) {
+        return s->kind == AF_KSTMT_TABLE ? table_text(e, s) : s->kind == AF_KSTMT_GATHER ? gather_text(e, s) : NULL;
+}
