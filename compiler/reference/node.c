@@ -216,41 +216,43 @@ int af_reference_gather(const struct af_node *n, const struct af_tensor *in, str
         return r;
 }
 
-int af_reference_node(const struct af_graph *g, const struct af_node *n, const struct af_tensor *in, struct af_tensor *out,
-                      const char **ret_why) {
-        const struct af_op_info *info = af_op_info(n->op);
-        const char *why;
-
-        if (!ret_why)
-                ret_why = &why;
-        switch (info->cls) {
+int af_reference_node_with(const struct af_reference_node *r, const struct af_tensor *in, struct af_tensor *out) {
+        switch (af_op_info(r->n->op)->cls) {
         case AF_CLASS_ELEMENTWISE:
         case AF_CLASS_COMPARE:
         case AF_CLASS_SELECT:
         case AF_CLASS_CAST:
-                return af_reference_elementwise(g, n, in, out, ret_why);
+                return af_reference_elementwise(r->g, r->n, in, out, r->ret_why);
         case AF_CLASS_BROADCAST:
         case AF_CLASS_VIEW:
-                return copy_node(n, in, out, ret_why);
+                return copy_node(r->n, in, out, r->ret_why);
         case AF_CLASS_REDUCE:
-                return af_reference_reduce(n, in, out, ret_why);
+                return af_reference_reduce(r->n, in, out, r->ret_why);
         case AF_CLASS_GATHER:
-                if (n->op == AF_OP_GATHER_ELEMENTS)
-                        break;
-                return af_reference_gather(n, in, out, ret_why);
-        case AF_CLASS_OPAQUE:
-                *ret_why = "an opaque node is the framework's own";
-                return AF_REFERENCE_E_UNSUPPORTED;
+                return r->n->op == AF_OP_GATHER ? af_reference_gather(r->n, in, out, r->ret_why) : af_reference_move(r, in, out);
         case AF_CLASS_TRANSPOSE:
         case AF_CLASS_SLICE:
         case AF_CLASS_PAD:
         case AF_CLASS_CONCAT:
         case AF_CLASS_SPLIT:
         case AF_CLASS_IOTA:
+                return af_reference_move(r, in, out);
         case AF_CLASS_SCAN:
+                return af_reference_scan(r, in, out);
         case AF_CLASS_COMPOSITE:
-                break;
+                *r->ret_why = "a composite is evaluated after it has been decomposed";
+                return AF_REFERENCE_E_UNSUPPORTED;
+        case AF_CLASS_OPAQUE:
+                *r->ret_why = "an opaque node is the framework's own";
+                return AF_REFERENCE_E_UNSUPPORTED;
         }
-        *ret_why = "no definition for this class of ops";
+        *r->ret_why = "no definition for this class of ops";
         return AF_REFERENCE_E_UNSUPPORTED;
+}
+
+int af_reference_node(const struct af_graph *g, const struct af_node *n, const struct af_tensor *in, struct af_tensor *out,
+                      const char **ret_why) {
+        const char *why;
+
+        return af_reference_node_with(&(struct af_reference_node){.g = g, .n = n, .ret_why = ret_why ? ret_why : &why}, in, out);
 }

@@ -18,8 +18,8 @@ struct af_tensor {
 
 enum { AF_REFERENCE_E_UNSUPPORTED = 1, AF_REFERENCE_E_SHAPE = 2 };
 
-/* Evaluates one node: in[] and out[] with their memory, out dense or strided. symbols: bound values or NULL. 0, -ENOMEM, positive with
- * *ret_why. */
+/* Evaluates one node: in[] and out[] with their memory, out dense or strided. Attributes must be free of symbols. 0, -ENOMEM, positive
+ * with *ret_why. */
 int af_reference_node(const struct af_graph *g, const struct af_node *n, const struct af_tensor *in, struct af_tensor *out,
                       const char **ret_why) AF_WARN_UNUSED;
 /*

@@ -92,17 +92,18 @@ static void release(struct run *r, uint32_t value) {
 
 static int run_node(struct run *r, uint32_t index, bool keep) {
         const struct af_node *n = &r->g->nodes[index];
-        struct af_tensor *in = calloc((size_t)n->n_in + 1, sizeof(*in));
+        struct af_reference_node node = {.g = r->g, .n = n, .symbols = r->symbols, .ret_why = r->ret_why};
+        struct af_tensor *in = calloc((size_t)n->n_in + n->n_out + 1, sizeof(*in)), *out = in ? in + n->n_in : NULL;
         int e = in ? 0 : -ENOMEM;
 
         for (uint32_t j = 0; e == 0 && j < n->n_in; j++)
                 in[j] = r->values[n->in[j]];
-        for (uint32_t j = 0; e == 0 && j < n->n_out; j++)
+        for (uint32_t j = 0; e == 0 && j < n->n_out; j++) {
                 e = make_value(r, n->out[j]);
-        if (e == 0 && n->op == AF_OP_OPAQUE)
-                e = af_reference_node(r->g, n, in, NULL, r->ret_why);
-        else if (e == 0)
-                e = af_reference_node(r->g, n, in, &r->values[n->out[0]], r->ret_why);
+                out[j] = r->values[n->out[j]]; /* the memory is one */
+        }
+        if (e == 0)
+                e = af_reference_node_with(&node, in, out);
         free(in);
         for (uint32_t j = 0; e == 0 && !keep && j < n->n_in; j++)
                 if (--r->uses[n->in[j]] == 0)

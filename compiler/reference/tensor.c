@@ -72,7 +72,7 @@ static const float special_floats[] = {NAN,     INFINITY, -INFINITY, -0.0f,    0
                                        65504.f, 65520.f,  6.1e-5f,   5.96e-8f, 3.0e-8f, 16777216.f, 3.3e7f,   88.8f,  -88.8f,
                                        -104.f,  1e10f,    -1e10f,    2048.f,   2049.f,  11.1f,      -17.5f,   9.0f,   -9.0f};
 
-static void put_float(char *p, enum af_dtype d, double f) {
+void af_reference_float_put(void *p, enum af_dtype d, double f) {
         float single = (float)f;
         uint16_t half;
 
@@ -116,9 +116,9 @@ static void fill_element(char *p, enum af_dtype d, uint64_t seed, uint64_t i, bo
                 break;
         case 'f':
                 if (special)
-                        put_float(p, d, special_floats[(r >> 8) % AF_ARRAY_SIZE(special_floats)]);
+                        af_reference_float_put(p, d, special_floats[(r >> 8) % AF_ARRAY_SIZE(special_floats)]);
                 else /* 24 random bits on [-4, 4), so that sums of float32 round */
-                        put_float(p, d, (double)(int64_t)(r >> 40) / 2097152.0 - 4.0);
+                        af_reference_float_put(p, d, (double)(int64_t)(r >> 40) / 2097152.0 - 4.0);
                 break;
         default:
                 integer = integer_of(r, af_dtype_size(d) * 8, af_dtype_kind(d) == 'i', special);

@@ -83,9 +83,25 @@ uint32_t maker_constant(struct maker *m, enum af_dtype d, double number) {
         return r ? broken(m, r, "constant") : v;
 }
 
+/* The values that a node makes; the number of the first. */
+static uint32_t add_results(struct maker *m, const struct af_inferred *inferred, enum af_dtype d, struct af_fragment_tensor *results) {
+        uint32_t first = m->n_values;
+        for (uint32_t j = 0; j < inferred->n_out; j++) {
+                uint32_t *ids = af_arena_calloc(&m->arena, inferred->rank, sizeof(*ids));
+                for (uint32_t k = 0; ids && k < inferred->rank; k++)
+                        ids[k] = af_inferred_dim(inferred, j, k);
+                uint32_t v = ids ? add_value(m, d, inferred->rank, ids, false) : broken(m, -ENOMEM, "values");
+                if (!v)
+                        return 0;
+                results[j] = tensor_of(&m->values[v]);
+        }
+        return first;
+}
+
 uint32_t maker_node(struct maker *m, enum af_op op, const uint32_t *in, uint32_t n, const struct af_attr *attrs, uint32_t n_attrs,
                     enum af_dtype declared) {
         struct af_infer_operand operands[64];
+        struct af_fragment_tensor results[AF_LIMIT_ATTR_ITEMS];
         const char *names[64];
         struct af_inferred inferred;
         if (m->error)
@@ -98,20 +114,26 @@ uint32_t maker_node(struct maker *m, enum af_op op, const uint32_t *in, uint32_t
         int r = af_infer(&m->f.exprs, &m->arena, op, operands, n, attrs, n_attrs, NULL, &inferred, NULL);
         if (r)
                 return broken(m, r, af_op_info(op)->name);
-        uint32_t v = add_value(m, inferred.dtype == AF_DTYPE_INVALID ? declared : inferred.dtype, inferred.rank, inferred.dims, false);
-        if (!v)
+        uint32_t first = add_results(m, &inferred, inferred.dtype == AF_DTYPE_INVALID ? declared : inferred.dtype, results);
+        if (!first)
                 return 0;
-        struct af_fragment_tensor out = tensor_of(&m->values[v]);
-        struct af_fragment_node node = {.name = af_arena_printf(&m->arena, "n%u", v),
+        struct af_fragment_node node = {.name = af_arena_printf(&m->arena, "n%u", first),
                                         .op = af_op_info(op)->name,
                                         .inputs = names,
                                         .n_inputs = n,
                                         .attrs = attrs,
                                         .n_attrs = n_attrs,
-                                        .outputs = &out,
-                                        .n_outputs = 1};
+                                        .outputs = results,
+                                        .n_outputs = inferred.n_out};
         r = af_fragment_add_node(&m->f, &node, NULL);
-        return r ? broken(m, r, af_op_info(op)->name) : v;
+        return r ? broken(m, r, af_op_info(op)->name) : first;
+}
+
+struct af_attr maker_dims(struct maker *m, enum af_attr_key key, const int64_t *numbers, uint32_t n) {
+        struct af_attr attr = {.key = key, .n = n};
+        if (!m->error && af_fragment_dims_const(&m->f, numbers, n, &attr.dims))
+                broken(m, -ENOMEM, af_attr_name(key));
+        return attr;
 }
 
 uint32_t maker_unary(struct maker *m, enum af_op op, uint32_t a) {

@@ -34,9 +34,12 @@ uint32_t maker_strided(struct maker *m, enum af_dtype d, const struct maker_shap
 uint32_t maker_host(struct maker *m, enum af_dtype d);
 /* Scalar constant, the nearest value of the dtype to number. */
 uint32_t maker_constant(struct maker *m, enum af_dtype d, double number);
-/* in: n value numbers. declared: the output's dtype where the op does not give it. */
+/* in: n value numbers, at most 64. declared: the output's dtype where the op does not give it. Of several outputs the first; the others
+ * have the numbers after it. */
 uint32_t maker_node(struct maker *m, enum af_op op, const uint32_t *in, uint32_t n, const struct af_attr *attrs, uint32_t n_attrs,
                     enum af_dtype declared);
+/* An attribute of kind DIMS over numbers. */
+struct af_attr maker_dims(struct maker *m, enum af_attr_key key, const int64_t *numbers, uint32_t n);
 uint32_t maker_unary(struct maker *m, enum af_op op, uint32_t a);
 uint32_t maker_binary(struct maker *m, enum af_op op, uint32_t a, uint32_t b);
 uint32_t maker_cast(struct maker *m, uint32_t a, enum af_dtype to);
