@@ -4,6 +4,7 @@
 
 static int (*const passes[])(const struct af_graph *, const bool *, struct af_graph *, struct af_rewrite_notes *) = {
         af_rewrite_decompose,
+        af_rewrite_motion,
 };
 
 int af_rewrite(const struct af_graph *g, const bool *pinned, struct af_graph *ret, struct af_rewrite_notes *notes) {

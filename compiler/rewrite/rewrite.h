@@ -28,6 +28,11 @@ struct af_rewrite_notes {
 int af_rewrite(const struct af_graph *g, const bool *pinned, struct af_graph *ret, struct af_rewrite_notes *notes) AF_WARN_UNUSED;
 /* Composite nodes -> the nodes that define them. As af_rewrite. */
 int af_rewrite_decompose(const struct af_graph *g, const bool *pinned, struct af_graph *ret, struct af_rewrite_notes *notes) AF_WARN_UNUSED;
+/*
+ * Views up to what is in memory, concats and pads down to what is stored, equal nodes one, dead ones gone. As af_rewrite. Near-linear:
+ * where the work a graph of its size may take is used up, views stay where they are.
+ */
+int af_rewrite_motion(const struct af_graph *g, const bool *pinned, struct af_graph *ret, struct af_rewrite_notes *notes) AF_WARN_UNUSED;
 
 /* Whether op is a composite: it has no kernel and no evaluation of its own. */
 bool af_rewrite_is_composite(enum af_op op);
