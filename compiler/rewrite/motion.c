@@ -9,8 +9,8 @@
 #include "compiler/rewrite/motion.h"
 #include "numeric/expand.h"
 
-#define WORK_PER_NODE 24u
-#define WORK_LEAST    65536u
+#define WORK_PER_NODE 6u
+#define WORK_LEAST    32768u
 
 static bool is_class(const struct af_node *n, enum af_op_class cls) {
         return af_op_info(n->op)->cls == cls;
@@ -205,21 +205,21 @@ static uint32_t move(struct mv *m, const struct af_node *n, const uint32_t *in) 
         }
 }
 
-static int split(struct mv *m, const struct af_node *n, bool *ret_done) {
+/* Slices for a split's outputs. False: it is kept. */
+static bool split(struct mv *m, const struct af_node *n) {
         struct rw *b = m->b;
         uint32_t axis = (uint32_t)af_node_attr(n, AF_ATTR_AXIS)->i, x = b->map[n->in[0]];
         int64_t at = 0, size;
         for (uint32_t i = 0; i < n->n_out; i++)
                 if (!af_expr_is_const(&b->g.exprs, b->from->values[n->out[i]].dims[axis], &size))
-                        return 0;
+                        return false;
         for (uint32_t i = 0; i < n->n_out; i++, at += size) {
                 af_expr_is_const(&b->g.exprs, b->from->values[n->out[i]].dims[axis], &size);
                 b->map[n->out[i]] = mv_slice_axis(m, x, axis, at, size);
                 if (b->map[n->out[i]] == AF_NONE)
-                        return b->error < 0 ? b->error : -EINVAL;
+                        return false;
         }
-        *ret_done = true;
-        return 0;
+        return true;
 }
 
 /* Whether a value can stand for an old one. */
@@ -240,15 +240,16 @@ static int one(struct mv *m, uint32_t i, struct af_rewrite_notes *notes) {
         struct rw *b = m->b;
         const struct af_node *n = &b->from->nodes[i];
         uint32_t few[64], before = b->n_made, v = AF_NONE;
-        bool done = false;
+        struct rw_mark mark = rw_here(b);
         b->origin = n;
         if (!pinned_node(m, n) && n->op == AF_OP_SPLIT) {
-                int r = split(m, n, &done);
-                if (r || done)
-                        return r ? r : rw_note(b, notes, AF_REWRITE_MOVED, n->source, b->n_made - before);
+                if (split(m, n))
+                        return rw_note(b, notes, AF_REWRITE_MOVED, n->source, b->n_made - before);
+                if (b->error < 0)
+                        return b->error;
+                rw_back(b, mark);
         }
         if (!pinned_node(m, n) && n->n_out == 1 && n->n_in <= AF_ARRAY_SIZE(few) && !n->effects) {
-                struct rw_mark mark = rw_here(b);
                 for (uint32_t j = 0; j < n->n_in; j++)
                         few[j] = b->map[n->in[j]];
                 v = move(m, n, few);

@@ -11,7 +11,7 @@
 #include "compiler/rewrite/build.h"
 
 /* Nodes that one view may be moved through, and views within views that are followed. */
-#define MV_CONE_MAX  1024u
+#define MV_CONE_MAX  512u
 #define MV_DEPTH_MAX 48u
 
 enum mv_kind { MV_SLICE, MV_TRANSPOSE, MV_GATHER, MV_ELEMENTS };

@@ -2,6 +2,7 @@
 /* Moved views and concats: the same bits on random graphs of every rule, the normal form on known ones, growth. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,8 @@ static struct both rewrite(struct maker *m, const char *what) {
         cr_assert_eq(m->error, 0, "%s: %s", what, m->where);
         cr_assert_eq(af_graph_from_fragment(&sent, &m->f, &diags), 0, "%s: %s", what, diags.n_items ? diags.items[0].what : "");
         cr_assert_eq(af_rewrite_decompose(&sent, NULL, &g.before, NULL), 0);
-        cr_assert_eq(af_rewrite(&sent, NULL, &g.after, &g.notes), 0);
+        int r = af_rewrite(&sent, NULL, &g.after, &g.notes);
+        cr_assert_eq(r, 0, "%s: %d", what, r);
         cr_assert_eq(af_graph_check(&g.after, &diags), 0, "%s: %s %s", what, diags.n_items ? diags.items[0].where : "",
                      diags.n_items ? diags.items[0].what : "");
         af_diags_deinit(&diags);
@@ -405,7 +407,7 @@ static uint32_t random_concat(struct maker *m, struct dice *d, uint32_t x) {
         uint32_t axis = (uint32_t)roll(d, m->values[x].rank), in[4], n = 1 + (uint32_t)roll(d, 3);
         for (uint32_t i = 0; i < n; i++) {
                 int64_t size = dim(m, x, axis), a = (int64_t)roll(d, (uint64_t)size + 1), b = (int64_t)roll(d, (uint64_t)size + 1);
-                in[i] = roll(d, 3) ? part(m, x, axis, AF_MIN(a, b), AF_MAX(a, b)) : maker_unary(m, AF_OP_ABS, x);
+                in[i] = roll(d, 3) || m->values[x].dtype == AF_DTYPE_BOOL ? part(m, x, axis, AF_MIN(a, b), AF_MAX(a, b)) : maker_unary(m, AF_OP_ABS, x);
         }
         in[n++] = x;
         return concat(m, in, n, axis);
@@ -416,7 +418,7 @@ static uint32_t random_pad(struct maker *m, struct dice *d, uint32_t x) {
                 low[i] = (int64_t)roll(d, 3);
                 high[i] = roll(d, 2) ? 0 : (int64_t)roll(d, 3);
         }
-        return pad(m, x, low, high, roll(d, 2) ? maker_constant(m, m->values[x].dtype, (double)roll(d, 7) - 3) : 0);
+        return pad(m, x, low, high, roll(d, 2) && m->values[x].dtype != AF_DTYPE_BOOL ? maker_constant(m, m->values[x].dtype, (double)roll(d, 7) - 3) : 0);
 }
 
 static uint32_t random_elementwise(struct maker *m, struct dice *d, uint32_t x) {
@@ -448,7 +450,18 @@ static uint32_t random_node(struct maker *m, struct dice *d, uint32_t x) {
         enum af_dtype t = m->values[x].dtype;
         if (rank == 0 || elements(m, x) > 3000)
                 return random_elementwise(m, d, x);
-        switch (roll(d, 16)) {
+        switch (roll(d, 18)) {
+        case 16:
+                if (rank > 1) {
+                        struct af_attr diagonal = {.key = AF_ATTR_DIAGONAL, .i = (int64_t)roll(d, 5) - 2};
+                        return maker_node(m, roll(d, 2) ? AF_OP_TRIU : AF_OP_TRIL, &x, 1, &diagonal, 1, AF_DTYPE_INVALID);
+                }
+                return x;
+        case 17: {
+                uint32_t axis = (uint32_t)roll(d, rank);
+                bool can = t != AF_DTYPE_BOOL && dim(m, x, axis) > 0;
+                return can ? maker_cast(m, by_axis(m, roll(d, 2) ? AF_OP_ARG_MAX : AF_OP_ARG_MIN, x, axis), AF_DTYPE_INT32) : x;
+        }
         case 0:
         case 1:
                 return random_slice(m, d, x);
