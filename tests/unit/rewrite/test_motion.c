@@ -407,7 +407,8 @@ static uint32_t random_concat(struct maker *m, struct dice *d, uint32_t x) {
         uint32_t axis = (uint32_t)roll(d, m->values[x].rank), in[4], n = 1 + (uint32_t)roll(d, 3);
         for (uint32_t i = 0; i < n; i++) {
                 int64_t size = dim(m, x, axis), a = (int64_t)roll(d, (uint64_t)size + 1), b = (int64_t)roll(d, (uint64_t)size + 1);
-                in[i] = roll(d, 3) || m->values[x].dtype == AF_DTYPE_BOOL ? part(m, x, axis, AF_MIN(a, b), AF_MAX(a, b)) : maker_unary(m, AF_OP_ABS, x);
+                in[i] = roll(d, 3) || m->values[x].dtype == AF_DTYPE_BOOL ? part(m, x, axis, AF_MIN(a, b), AF_MAX(a, b))
+                                                                          : maker_unary(m, AF_OP_ABS, x);
         }
         in[n++] = x;
         return concat(m, in, n, axis);
@@ -418,7 +419,8 @@ static uint32_t random_pad(struct maker *m, struct dice *d, uint32_t x) {
                 low[i] = (int64_t)roll(d, 3);
                 high[i] = roll(d, 2) ? 0 : (int64_t)roll(d, 3);
         }
-        return pad(m, x, low, high, roll(d, 2) && m->values[x].dtype != AF_DTYPE_BOOL ? maker_constant(m, m->values[x].dtype, (double)roll(d, 7) - 3) : 0);
+        return pad(m, x, low, high,
+                   roll(d, 2) && m->values[x].dtype != AF_DTYPE_BOOL ? maker_constant(m, m->values[x].dtype, (double)roll(d, 7) - 3) : 0);
 }
 
 static uint32_t random_elementwise(struct maker *m, struct dice *d, uint32_t x) {
