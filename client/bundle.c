@@ -2,6 +2,7 @@
 /* Reading a bundle: canonical slots and nodes become the caller's own. */
 #include "client/bundle.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,10 @@ static bool fail(const char **ret_why, const char *why) {
         return false;
 }
 
+const struct af_bundle *af_bundle_tables(const struct autofuse_bundle *bundle) {
+        return bundle->solved ? &bundle->solved->solved.view : &bundle->content->view;
+}
+
 bool af_content_suits(const struct af_content *content, const struct af_prepared *prepared, const char **ret_why) {
         const struct af_bundle *b = &content->view;
         if (af_bundle_count(b, AF_SECTION_INPUTS) != prepared->n_slots)
@@ -44,6 +49,8 @@ bool af_content_suits(const struct af_content *content, const struct af_prepared
                 if (buf->slot >= limit)
                         return fail(ret_why, "a buffer's slot is out of range");
         }
+        if (af_bundle_is_form(b) && af_bundle_count(b, AF_SECTION_SYMBOLS) != prepared->n_canon_symbols)
+                return fail(ret_why, "its symbols are not the fragment's");
         return true;
 }
 
@@ -67,9 +74,54 @@ struct autofuse_bundle *autofuse_bundle_ref(struct autofuse_bundle *bundle) {
 void autofuse_bundle_unref(struct autofuse_bundle *bundle) {
         if (!bundle || atomic_fetch_sub_explicit(&bundle->refs, 1, memory_order_acq_rel) != 1)
                 return;
+        af_solved_unref(bundle->solved);
         af_content_unref(bundle->content);
         af_prepared_unref(bundle->prepared);
         free(bundle);
+}
+
+/* The caller's values in canonical order; malloc'd. */
+static int64_t *canonical_symbols(const struct af_prepared *p, const int64_t *symbols) {
+        int64_t *values = malloc((size_t)p->n_canon_symbols * sizeof(*values) + 1);
+        for (uint32_t i = 0; values && i < p->n_canon_symbols; i++)
+                values[i] = symbols[p->canon_symbols[i]];
+        return values;
+}
+
+enum autofuse_status autofuse_bundle_solve(struct autofuse_bundle *bundle, const int64_t *symbols, uint32_t n_symbols,
+                                           struct autofuse_bundle **ret_solved, struct autofuse_error **ret_error) {
+        if (!bundle || !ret_solved || (n_symbols && !symbols))
+                return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_bundle_solve: an argument is NULL");
+        const struct af_prepared *p = bundle->prepared;
+        if (n_symbols != p->n_symbols)
+                return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_bundle_solve: %u symbols, but the fragment has %u", n_symbols,
+                                    p->n_symbols);
+        if (!af_bundle_is_form(&bundle->content->view)) {
+                *ret_solved = autofuse_bundle_ref(bundle);
+                return AUTOFUSE_OK;
+        }
+        int64_t *values = canonical_symbols(p, symbols);
+        struct autofuse_bundle *b =
+                values ? af_bundle_handle_new(bundle->content, bundle->prepared, bundle->hit, bundle->compile_us) : NULL;
+        const char *why = "";
+        uint32_t symbol = 0;
+        int r = b ? af_solved_memo_get(&bundle->content->solved, &bundle->content->view, values, p->n_canon_symbols, &b->solved, &symbol,
+                                       &why)
+                  : -ENOMEM;
+        enum autofuse_status status = AUTOFUSE_OK;
+        if (r == -ENOMEM)
+                status = af_error_set_memory(ret_error);
+        else if (r == AF_SOLVE_E_GUARD)
+                status = af_error_set(ret_error, AUTOFUSE_E_SHAPE, "symbol %s = %lld: %s", p->symbols[p->canon_symbols[symbol]],
+                                      (long long)values[symbol], why);
+        else if (r)
+                status = af_error_set(ret_error, AUTOFUSE_E_SHAPE, "these values of the symbols: %s", why);
+        free(values);
+        if (status != AUTOFUSE_OK)
+                autofuse_bundle_unref(b);
+        else
+                *ret_solved = b;
+        return status;
 }
 
 static uint32_t sender_node(const struct autofuse_bundle *bundle, uint32_t canonical) {
@@ -77,7 +129,7 @@ static uint32_t sender_node(const struct autofuse_bundle *bundle, uint32_t canon
 }
 
 void autofuse_bundle_info(const struct autofuse_bundle *bundle, struct autofuse_bundle_info *ret_info) {
-        const struct af_bundle *b = &bundle->content->view;
+        const struct af_bundle *b = af_bundle_tables(bundle);
         struct autofuse_bundle_info info = {.hit = bundle->hit,
                                             .compile_us = bundle->compile_us,
                                             .n_steps = af_bundle_count(b, AF_SECTION_STEPS),
@@ -122,17 +174,17 @@ bool autofuse_bundle_input(const struct autofuse_bundle *bundle, uint32_t index,
                 return false;
         struct autofuse_input_info info = {.name = p->inputs[index], .used = p->input_slots[index] != AF_NONE};
         if (info.used) {
-                const struct af_bundle_input *in = af_bundle_at(&bundle->content->view, AF_SECTION_INPUTS, p->input_slots[index]);
+                const struct af_bundle_input *in = af_bundle_at(af_bundle_tables(bundle), AF_SECTION_INPUTS, p->input_slots[index]);
                 info.host = in->flags & 1;
                 info.align = in->align;
-                tensor_info(&bundle->content->view, in->tensor, &info.tensor);
+                tensor_info(af_bundle_tables(bundle), in->tensor, &info.tensor);
         }
         *ret_info = info;
         return true;
 }
 
 bool autofuse_bundle_output(const struct autofuse_bundle *bundle, uint32_t index, struct autofuse_output_info *ret_info) {
-        const struct af_bundle *b = &bundle->content->view;
+        const struct af_bundle *b = af_bundle_tables(bundle);
         const struct af_bundle_output *out = af_bundle_at(b, AF_SECTION_OUTPUTS, index);
         if (!out || index >= bundle->prepared->n_outputs)
                 return false;
@@ -148,7 +200,7 @@ bool autofuse_bundle_output(const struct autofuse_bundle *bundle, uint32_t index
 }
 
 bool autofuse_bundle_buffer(const struct autofuse_bundle *bundle, uint32_t index, struct autofuse_buffer_info *ret_info) {
-        const struct af_bundle_buffer *buf = af_bundle_at(&bundle->content->view, AF_SECTION_BUFFERS, index);
+        const struct af_bundle_buffer *buf = af_bundle_at(af_bundle_tables(bundle), AF_SECTION_BUFFERS, index);
         if (!buf)
                 return false;
         *ret_info = (struct autofuse_buffer_info){.kind = (enum autofuse_buffer_kind)buf->kind, .bytes = buf->bytes};
@@ -159,12 +211,12 @@ bool autofuse_bundle_buffer(const struct autofuse_bundle *bundle, uint32_t index
         else if (buf->kind == AF_BUFFER_TEMP)
                 ret_info->offset = buf->offset;
         else
-                ret_info->data = af_bundle_blob(&bundle->content->view, buf->data);
+                ret_info->data = af_bundle_blob(af_bundle_tables(bundle), buf->data);
         return true;
 }
 
 bool autofuse_bundle_step(const struct autofuse_bundle *bundle, uint32_t index, struct autofuse_step_info *ret_info) {
-        const struct af_bundle *b = &bundle->content->view;
+        const struct af_bundle *b = af_bundle_tables(bundle);
         const struct af_bundle_step *s = af_bundle_at(b, AF_SECTION_STEPS, index);
         if (!s)
                 return false;
@@ -186,7 +238,7 @@ bool autofuse_bundle_step(const struct autofuse_bundle *bundle, uint32_t index, 
 }
 
 bool autofuse_bundle_step_arg(const struct autofuse_bundle *bundle, uint32_t step, uint32_t index, struct autofuse_arg_info *ret_info) {
-        const struct af_bundle *b = &bundle->content->view;
+        const struct af_bundle *b = af_bundle_tables(bundle);
         const struct af_bundle_step *s = af_bundle_at(b, AF_SECTION_STEPS, step);
         if (!s || s->kind != AF_STEP_KERNEL || index >= s->n_args)
                 return false;
@@ -202,7 +254,7 @@ bool autofuse_bundle_step_arg(const struct autofuse_bundle *bundle, uint32_t ste
 
 bool autofuse_bundle_step_value(const struct autofuse_bundle *bundle, uint32_t step, uint32_t index,
                                 struct autofuse_tensor_info *ret_info) {
-        const struct af_bundle *b = &bundle->content->view;
+        const struct af_bundle *b = af_bundle_tables(bundle);
         const struct af_bundle_step *s = af_bundle_at(b, AF_SECTION_STEPS, step);
         if (!s || s->kind != AF_STEP_FRAMEWORK || index >= s->n_inputs + s->n_outputs)
                 return false;
@@ -212,7 +264,7 @@ bool autofuse_bundle_step_value(const struct autofuse_bundle *bundle, uint32_t s
 }
 
 bool autofuse_bundle_kernel(const struct autofuse_bundle *bundle, uint32_t index, struct autofuse_kernel_info *ret_info) {
-        const struct af_bundle *b = &bundle->content->view;
+        const struct af_bundle *b = af_bundle_tables(bundle);
         const struct af_bundle_kernel *k = af_bundle_at(b, AF_SECTION_KERNELS, index);
         if (!k)
                 return false;
@@ -238,7 +290,7 @@ bool autofuse_bundle_kernel(const struct autofuse_bundle *bundle, uint32_t index
 }
 
 bool autofuse_bundle_decision(const struct autofuse_bundle *bundle, uint32_t index, struct autofuse_decision_info *ret_info) {
-        const struct af_bundle *b = &bundle->content->view;
+        const struct af_bundle *b = af_bundle_tables(bundle);
         const struct af_bundle_decision *d = af_bundle_at(b, AF_SECTION_DECISIONS, index);
         if (!d)
                 return false;

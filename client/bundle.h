@@ -9,10 +9,14 @@
 struct autofuse_bundle {
         atomic_uint refs;
         struct af_content *content;
+        struct af_solved_ref *solved; /* of a form: its tables for some values of the symbols; NULL */
         struct af_prepared *prepared;
         enum autofuse_hit hit;
         uint64_t compile_us;
 };
+
+/* The tables: of the solved form, or of the bundle itself. */
+const struct af_bundle *af_bundle_tables(const struct autofuse_bundle *bundle);
 
 /* Whether a bundle answers this fragment: slots, outputs and nodes agree in number. *ret_why: static text. */
 bool af_content_suits(const struct af_content *content, const struct af_prepared *prepared, const char **ret_why) AF_WARN_UNUSED;

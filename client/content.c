@@ -13,6 +13,7 @@ static void content_free(struct af_content *c) {
                 for (uint32_t i = 0; i < af_bundle_count(&c->view, AF_SECTION_KERNELS); i++)
                         af_host_kernel_free(atomic_load(&c->kernels[i]));
         free(c->kernels);
+        af_solved_memo_deinit(&c->solved);
         if (c->mapped)
                 af_io_unmap(c->data, c->size);
         else
@@ -33,6 +34,7 @@ static int content_new(const void *data, size_t n, bool mapped, const struct af_
         }
         *c = (struct af_content){.key = *key, .data = data, .size = n, .mapped = mapped};
         atomic_init(&c->refs, 1);
+        af_solved_memo_init(&c->solved);
         const char *why = "damaged";
         int r = af_bundle_open(data, n, &c->view, &why) == 0 ? 0 : AF_CONTENT_E_DAMAGED;
         if (r == 0 && (c->view.header->flags & AF_BUNDLE_SKELETON)) {

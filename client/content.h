@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "client/solved.h"
 #include "compiler/graph/key.h"
 #include "proto/bundle.h"
 #include "runtime/host_kernel.h"
@@ -19,6 +20,7 @@ struct af_content {
         struct af_bundle view;
         /* Loaded on first use, published by compare-and-swap; one per KERNELS entry. */
         _Atomic(struct af_host_kernel *) *kernels;
+        struct af_solved_memo solved; /* of a form */
 };
 
 enum { AF_CONTENT_E_DAMAGED = 1 /* *ret_why: static text */ };

@@ -17,8 +17,13 @@ static int copy_names(struct af_prepared *p, const struct af_fragment *f) {
         p->outputs = af_arena_calloc(&p->arena, f->n_outputs, sizeof(*p->outputs));
         p->nodes = af_arena_calloc(&p->arena, f->n_nodes, sizeof(*p->nodes));
         p->origins = af_arena_calloc(&p->arena, f->n_nodes, sizeof(*p->origins));
-        if (!p->inputs || !p->outputs || !p->nodes || !p->origins)
+        p->n_symbols = f->n_symbols;
+        p->symbols = af_arena_calloc(&p->arena, f->n_symbols, sizeof(*p->symbols));
+        if (!p->inputs || !p->outputs || !p->nodes || !p->origins || !p->symbols)
                 return -ENOMEM;
+        for (uint32_t i = 0; i < f->n_symbols; i++)
+                if (!(p->symbols[i] = af_arena_strdup(&p->arena, f->symbols[i].name)))
+                        return -ENOMEM;
         for (uint32_t i = 0; i < f->n_inputs; i++)
                 if (!(p->inputs[i] = af_arena_strdup(&p->arena, f->inputs[i].t.name)))
                         return -ENOMEM;
@@ -60,7 +65,9 @@ static int map_slots(struct af_prepared *p, const struct af_fragment *f, const s
         for (uint32_t i = 0; i < f->n_inputs; i++)
                 p->input_slots[i] = i < map->n_inputs ? map->inputs[i] : AF_NONE;
         int r = invert(&p->arena, p->input_slots, f->n_inputs, &p->slot_inputs, &p->n_slots);
-        return r ? r : invert(&p->arena, map->nodes, AF_MIN(map->n_nodes, f->n_nodes), &p->canon_nodes, &p->n_canon_nodes);
+        if (!r)
+                r = invert(&p->arena, map->nodes, AF_MIN(map->n_nodes, f->n_nodes), &p->canon_nodes, &p->n_canon_nodes);
+        return r ? r : invert(&p->arena, map->symbols, AF_MIN(map->n_symbols, f->n_symbols), &p->canon_symbols, &p->n_canon_symbols);
 }
 
 static int prepare(struct af_prepared *p, const struct af_fragment *f, struct af_arena *scratch, struct af_diags *diags) {

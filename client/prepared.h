@@ -26,6 +26,9 @@ struct af_prepared {
         uint32_t n_slots;
         uint32_t *canon_nodes; /* per canonical node: the sender's node */
         uint32_t n_canon_nodes;
+        const char **symbols;    /* names in the sender's order */
+        uint32_t *canon_symbols; /* per canonical symbol: the sender's */
+        uint32_t n_symbols, n_canon_symbols;
         size_t n_bytes; /* what this takes, for the memo's bound */
 };
 

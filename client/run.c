@@ -48,7 +48,7 @@ static void run_task(void *arg, uint32_t i) {
 
 static enum autofuse_status load_kernel(struct autofuse_bundle *bundle, uint32_t id, struct af_host_kernel **ret_kernel,
                                         struct autofuse_error **ret_error) {
-        const struct af_bundle_kernel *k = af_bundle_at(&bundle->content->view, AF_SECTION_KERNELS, id);
+        const struct af_bundle_kernel *k = af_bundle_at(af_bundle_tables(bundle), AF_SECTION_KERNELS, id);
         char *why = NULL;
         int r = af_content_kernel(bundle->content, id, ret_kernel, &why);
         enum autofuse_status status = AUTOFUSE_OK;
@@ -56,7 +56,8 @@ static enum autofuse_status load_kernel(struct autofuse_bundle *bundle, uint32_t
                 status = af_error_set_memory(ret_error);
         else if (r != 0)
                 status = af_error_set(ret_error, AUTOFUSE_E_KERNEL, "kernel %s, compiled by toolchain %s, cannot be loaded here: %s",
-                                      af_bundle_str(&bundle->content->view, k->symbol), af_bundle_str(&bundle->content->view, k->toolchain),
+                                      af_bundle_str(af_bundle_tables(bundle), k->symbol),
+                                      af_bundle_str(af_bundle_tables(bundle), k->toolchain),
                                       why     ? why
                                       : r < 0 ? strerror(-r)
                                               : "unknown reason");
@@ -205,9 +206,6 @@ static enum autofuse_status place_buffers(struct runner *r, struct autofuse_erro
         enum autofuse_status status = place_temp(r, &temp, ret_error);
         for (uint32_t i = 0; status == AUTOFUSE_OK && i < af_bundle_count(r->view, AF_SECTION_BUFFERS); i++) {
                 const struct af_bundle_buffer *b = af_bundle_at(r->view, AF_SECTION_BUFFERS, i);
-                if (b->bytes_expr != AF_NONE)
-                        return af_error_set(ret_error, AUTOFUSE_E_SHAPE,
-                                            "the bundle is for symbolic shapes, which this version does not run");
                 if (b->kind == AF_BUFFER_TEMP)
                         r->base[i] = b->bytes ? temp + b->offset : NULL;
                 else if (b->kind == AF_BUFFER_CONST)
@@ -218,12 +216,10 @@ static enum autofuse_status place_buffers(struct runner *r, struct autofuse_erro
         return status;
 }
 
-static enum autofuse_status check_static(const struct runner *r, struct autofuse_error **ret_error) {
-        for (uint32_t i = 0; i < af_bundle_count(r->view, AF_SECTION_TENSORS); i++)
-                if (((const struct af_bundle_tensor *)af_bundle_at(r->view, AF_SECTION_TENSORS, i))->flags & AF_TENSOR_SYMBOLIC)
-                        return af_error_set(ret_error, AUTOFUSE_E_SHAPE,
-                                            "the bundle is for symbolic shapes, which this version does not run");
-        return AUTOFUSE_OK;
+static enum autofuse_status check_solved(const struct runner *r, struct autofuse_error **ret_error) {
+        return af_bundle_is_form(r->view) && !r->bundle->solved
+                       ? af_error_set(ret_error, AUTOFUSE_E_SHAPE, "the bundle has symbols: autofuse_bundle_solve() first")
+                       : AUTOFUSE_OK;
 }
 
 static void copy_tensor(const struct runner *r, uint32_t from, void *to, const int64_t *to_strides) {
@@ -280,10 +276,10 @@ enum autofuse_status af_bundle_run(struct autofuse_bundle *bundle, const struct 
         if (!bundle || !run || run->size < sizeof(size_t))
                 return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_bundle_run: an argument is NULL, or the run not initialised");
         memcpy(&copy, run, AF_MIN(run->size, sizeof(copy)));
-        struct runner r = {.bundle = bundle, .view = &bundle->content->view, .run = &copy, .stats = stats};
+        struct runner r = {.bundle = bundle, .view = af_bundle_tables(bundle), .run = &copy, .stats = stats};
         enum autofuse_status status = alloc_arrays(&r) ? AUTOFUSE_OK : af_error_set_memory(ret_error);
         if (status == AUTOFUSE_OK)
-                status = check_static(&r, ret_error);
+                status = check_solved(&r, ret_error);
         if (status == AUTOFUSE_OK)
                 status = place_buffers(&r, ret_error);
         if (status == AUTOFUSE_OK)
@@ -304,7 +300,7 @@ enum autofuse_status autofuse_bundle_run(struct autofuse_bundle *bundle, const s
 
 enum autofuse_status autofuse_kernel_launch(struct autofuse_bundle *bundle, uint32_t kernel, void *const *args, const uint64_t *arg_bytes,
                                             uint32_t n_args, uint32_t first_block, uint32_t n_blocks, struct autofuse_error **ret_error) {
-        const struct af_bundle_kernel *k = bundle ? af_bundle_at(&bundle->content->view, AF_SECTION_KERNELS, kernel) : NULL;
+        const struct af_bundle_kernel *k = bundle ? af_bundle_at(af_bundle_tables(bundle), AF_SECTION_KERNELS, kernel) : NULL;
         struct af_host_kernel *loaded = NULL;
         char text[ERROR_TEXT_SIZE] = "";
         if (!k || (n_args && !args) || n_args != k->n_pointer_args)
@@ -319,7 +315,7 @@ enum autofuse_status autofuse_kernel_launch(struct autofuse_bundle *bundle, uint
         struct af_twin_launch l = {.args = args,
                                    .arg_bytes = arg_bytes,
                                    .n_args = n_args,
-                                   .tiling = k->tiling.size ? af_bundle_blob(&bundle->content->view, k->tiling) : NULL,
+                                   .tiling = k->tiling.size ? af_bundle_blob(af_bundle_tables(bundle), k->tiling) : NULL,
                                    .block_dim = k->block_dim,
                                    .first_block = first_block,
                                    .n_blocks = n_blocks,
@@ -327,6 +323,6 @@ enum autofuse_status autofuse_kernel_launch(struct autofuse_bundle *bundle, uint
                                    .error_size = sizeof(text)};
         int r = af_host_kernel_launch(loaded, &l);
         return r == 0 ? AUTOFUSE_OK
-                      : af_error_set(ret_error, AUTOFUSE_E_KERNEL, "kernel %s: %s", af_bundle_str(&bundle->content->view, k->symbol),
+                      : af_error_set(ret_error, AUTOFUSE_E_KERNEL, "kernel %s: %s", af_bundle_str(af_bundle_tables(bundle), k->symbol),
                                      text[0] ? text : "failed");
 }

@@ -10,10 +10,10 @@
 _Static_assert(sizeof(struct af_bundle_header) == AF_BUNDLE_HEADER_BYTES, "header layout");
 _Static_assert(sizeof(struct af_bundle_section_entry) == 16, "section entry layout");
 _Static_assert(sizeof(struct af_bundle_step) == 48 && sizeof(struct af_bundle_kernel) == 136 && sizeof(struct af_bundle_arg) == 32 &&
-                       sizeof(struct af_bundle_buffer) == 40 && sizeof(struct af_bundle_input) == 16 &&
+                       sizeof(struct af_bundle_buffer) == 32 && sizeof(struct af_bundle_input) == 16 &&
                        sizeof(struct af_bundle_output) == 8 && sizeof(struct af_bundle_tensor) == 280 &&
                        sizeof(struct af_bundle_decision) == 40 && sizeof(struct af_bundle_expr) == 24 &&
-                       sizeof(struct af_bundle_symbol) == 24,
+                       sizeof(struct af_bundle_symbol) == 24 && sizeof(struct af_bundle_patch) == 16,
                "table layouts have no holes: bundles are read on other machines");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tables are used in place and little-endian");
 
@@ -41,6 +41,8 @@ size_t af_bundle_elem_size(unsigned section) {
                 return sizeof(struct af_bundle_expr);
         case AF_SECTION_SYMBOLS:
                 return sizeof(struct af_bundle_symbol);
+        case AF_SECTION_PATCHES:
+                return sizeof(struct af_bundle_patch);
         case AF_SECTION_BLOB:
                 return 1;
         }
@@ -143,6 +145,10 @@ void af_bundle_check_of(const uint8_t *data, size_t n, struct af_check *ret_chec
         const struct af_piece pieces[2] = {{data, 16}, {data + AF_BUNDLE_HEADER_BYTES, n - AF_BUNDLE_HEADER_BYTES}};
 
         af_check_pieces(pieces, 2, ret_check);
+}
+
+bool af_bundle_is_form(const struct af_bundle *b) {
+        return b->sections[AF_SECTION_PATCHES].count > 0;
 }
 
 const void *af_bundle_at(const struct af_bundle *b, enum af_bundle_section section, uint32_t i) {

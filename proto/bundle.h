@@ -17,7 +17,7 @@
 #include "numeric/dtype.h"
 
 #define AF_BUNDLE_MAGIC     0x31424641u /* "AFB1" */
-#define AF_BUNDLE_VERSION   1
+#define AF_BUNDLE_VERSION   2
 #define AF_BUNDLE_SKELETON  1u
 #define AF_BUNDLE_MAX_RANK  16
 #define AF_BUNDLE_MAX_BYTES (UINT64_C(1) << 48) /* of one buffer, and of all temporaries together */
@@ -37,6 +37,7 @@ enum af_bundle_section {
         AF_SECTION_FALLBACK_VALUES,
         AF_SECTION_EXPRS,
         AF_SECTION_SYMBOLS,
+        AF_SECTION_PATCHES,
         AF_SECTION_BLOB,
         AF_N_SECTIONS = 16
 };
@@ -52,8 +53,9 @@ struct af_bundle_section_entry {
 };
 
 /*
- * EXPRS: size expressions of dynamic bundles, operands before users (proto/expr.h's kinds): evaluated in order of ids, each once. SYMBOLS:
- * their symbols' ranges, canonical order. BLOB: count is its bytes. Sections 12.. are all zero.
+ * A bundle with symbols is a form: its tables hold the sizes at the symbols' hints, and PATCHES says which fields change with the symbols.
+ * runtime/solve.h fills a copy in for given values. EXPRS: size expressions, operands before users (proto/expr.h's kinds): evaluated in
+ * order of ids, each once. SYMBOLS: their symbols' guards, canonical order. BLOB: count is its bytes. Sections 13.. are all zero.
  */
 struct af_bundle_expr {
         uint32_t kind; /* enum af_expr_kind */
@@ -63,6 +65,14 @@ struct af_bundle_expr {
 };
 struct af_bundle_symbol {
         int64_t min, max, multiple_of;
+};
+
+enum af_patch_kind { AF_PATCH_U32, AF_PATCH_I64, AF_PATCH_F32, AF_N_PATCH_KINDS };
+struct af_bundle_patch {  /* a field that is the value of an expression */
+        uint32_t section; /* KERNELS, ARGS, BUFFERS, TENSORS or BLOB (of tilings) */
+        uint32_t kind;    /* enum af_patch_kind */
+        uint32_t offset;  /* bytes into the section */
+        uint32_t expr;
 };
 
 enum af_buffer_kind {
@@ -77,15 +87,12 @@ struct af_bundle_buffer {
         uint64_t bytes;          /* static size (TEMP: rounded up to 512) */
         uint64_t offset;         /* TEMP: into the arena, multiple of 512; reuse = overlapping offsets with disjoint lives */
         struct af_blob_ref data; /* CONST */
-        uint32_t bytes_expr;     /* dynamic: expression id; AF_NONE: static */
-        uint32_t zero;
 };
-#define AF_TENSOR_SYMBOLIC 1u /* some dims are -1: only the framework, which binds the symbols, knows the shape */
-struct af_bundle_tensor {     /* a strided view of a buffer */
+struct af_bundle_tensor { /* a strided view of a buffer */
         uint32_t buffer;
         uint32_t dtype;
         uint32_t rank;
-        uint32_t flags;
+        uint32_t zero;
         int64_t dims[AF_BUNDLE_MAX_RANK];
         int64_t strides[AF_BUNDLE_MAX_RANK]; /* elements */
         int64_t offset;                      /* elements */
@@ -175,10 +182,14 @@ struct af_bundle {
 enum { AF_BUNDLE_E_DAMAGED = 1, AF_BUNDLE_E_VERSION = 2 };
 /*
  * Checks size, digest, every table bound and id, strings' zero bytes, that each view and each argument's range lies inside its buffer
- * (where its size is static), and that nothing writes where it may not. data must stay and be 8-aligned. 0 or AF_BUNDLE_E_*; *ret_why
- * (may be NULL) gets static text.
+ * (of a form: at the symbols' hints), and that nothing writes where it may not. data must stay and be 8-aligned. 0 or AF_BUNDLE_E_*;
+ * *ret_why (may be NULL) gets static text.
  */
 int af_bundle_open(const void *data, size_t n, struct af_bundle *ret_bundle, const char **ret_why) AF_WARN_UNUSED;
+/* The checks of af_bundle_open but that of the bytes' sum: for a copy whose fields were filled in. NULL, or what is wrong. */
+const char *af_bundle_check_tables(const struct af_bundle *b);
+/* Whether sizes depend on symbols: only a solved copy can be run. */
+bool af_bundle_is_form(const struct af_bundle *b);
 const void *af_bundle_at(const struct af_bundle *b, enum af_bundle_section section, uint32_t i); /* NULL beyond the end */
 uint32_t af_bundle_count(const struct af_bundle *b, enum af_bundle_section section);
 const char *af_bundle_str(const struct af_bundle *b, struct af_blob_ref ref);

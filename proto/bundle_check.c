@@ -88,10 +88,23 @@ static const char *check_exprs(const struct af_bundle *b) {
         return NULL;
 }
 
+static const char *check_patches(const struct af_bundle *b) {
+        static const uint32_t sections = 1u << AF_SECTION_KERNELS | 1u << AF_SECTION_ARGS | 1u << AF_SECTION_BUFFERS |
+                                         1u << AF_SECTION_TENSORS | 1u << AF_SECTION_BLOB;
+        for (uint32_t i = 0; i < count(b, AF_SECTION_PATCHES); i++) {
+                const struct af_bundle_patch *p = af_bundle_at(b, AF_SECTION_PATCHES, i);
+                REQUIRE(p->kind < AF_N_PATCH_KINDS, "patch: kind");
+                uint32_t size = p->kind == AF_PATCH_I64 ? 8 : 4;
+                REQUIRE(p->section < AF_N_SECTIONS && sections >> p->section & 1, "patch: section");
+                REQUIRE(p->offset % size == 0 && (uint64_t)p->offset + size <= b->sections[p->section].bytes, "patch: out of range");
+                REQUIRE(p->expr < count(b, AF_SECTION_EXPRS), "patch: expression out of range");
+        }
+        return NULL;
+}
+
 static const char *check_buffer(const struct af_bundle *b, const struct af_bundle_buffer *buffer) {
-        REQUIRE(buffer->kind <= AF_BUFFER_CONST && buffer->zero == 0, "buffer: kind");
+        REQUIRE(buffer->kind <= AF_BUFFER_CONST, "buffer: kind");
         REQUIRE(buffer->bytes <= AF_BUNDLE_MAX_BYTES, "buffer: size");
-        REQUIRE(buffer->bytes_expr == AF_NONE || buffer->bytes_expr < count(b, AF_SECTION_EXPRS), "buffer: size expression out of range");
         switch ((enum af_buffer_kind)buffer->kind) {
         case AF_BUFFER_INPUT:
                 REQUIRE(buffer->slot < count(b, AF_SECTION_INPUTS), "buffer: input slot out of range");
@@ -104,8 +117,7 @@ static const char *check_buffer(const struct af_bundle *b, const struct af_bundl
                 REQUIRE(buffer->offset <= AF_BUNDLE_MAX_BYTES, "buffer: offset");
                 break;
         case AF_BUFFER_CONST:
-                REQUIRE(buffer->bytes_expr == AF_NONE && buffer->data.size == buffer->bytes,
-                        "buffer: constant's size differs from its data");
+                REQUIRE(buffer->data.size == buffer->bytes, "buffer: constant's size differs from its data");
                 REQUIRE(blob_ok(b, buffer->data, 64), "buffer: constant's data out of range or not aligned");
                 break;
         }
@@ -149,12 +161,10 @@ static const char *check_tensor(const struct af_bundle *b, const struct af_bundl
         REQUIRE(buffer, "tensor: buffer out of range");
         REQUIRE(t->dtype > AF_DTYPE_INVALID && t->dtype < AF_N_DTYPES, "tensor: dtype");
         REQUIRE(t->rank <= AF_BUNDLE_MAX_RANK, "tensor: rank");
-        REQUIRE((t->flags & ~AF_TENSOR_SYMBOLIC) == 0, "tensor: flags");
+        REQUIRE(t->zero == 0, "tensor: flags");
         for (uint32_t i = 0; i < t->rank; i++)
-                REQUIRE(t->dims[i] >= (t->flags & AF_TENSOR_SYMBOLIC ? -1 : 0), "tensor: negative dimension");
+                REQUIRE(t->dims[i] >= 0, "tensor: negative dimension");
         REQUIRE(t->offset >= 0, "tensor: negative offset");
-        if (buffer->bytes_expr != AF_NONE || t->flags & AF_TENSOR_SYMBOLIC)
-                return NULL;
         REQUIRE(view_bounds(t, &low, &high, &empty), "tensor: extent overflows");
         if (!empty)
                 REQUIRE(low >= 0 && (uint64_t)high < buffer->bytes / af_dtype_size((enum af_dtype)t->dtype),
@@ -228,9 +238,8 @@ static const char *check_args(const struct af_bundle *b) {
                 REQUIRE(buffer, "argument: buffer out of range");
                 REQUIRE(a->access >= AF_ACCESS_READ && a->access <= (AF_ACCESS_READ | AF_ACCESS_WRITE), "argument: access");
                 REQUIRE(a->range_begin <= a->range_end, "argument: range");
-                if (buffer->bytes_expr == AF_NONE)
-                        REQUIRE(a->byte_offset <= buffer->bytes && a->range_end <= buffer->bytes - a->byte_offset,
-                                "argument: range beyond its buffer");
+                REQUIRE(a->byte_offset <= buffer->bytes && a->range_end <= buffer->bytes - a->byte_offset,
+                        "argument: range beyond its buffer");
                 if (!(a->access & AF_ACCESS_WRITE))
                         continue;
                 REQUIRE(may_write(b, buffer), "argument: writes a constant, or an input that no output updates");
@@ -277,12 +286,13 @@ static const char *check_steps(const struct af_bundle *b) {
         return NULL;
 }
 
-static const char *check_all(const struct af_bundle *b) {
+const char *af_bundle_check_tables(const struct af_bundle *b) {
         /* In this order: each relies on the ones before it. */
         static const char *(*const checks[])(const struct af_bundle *b) = {
-                check_sections, check_exprs, check_buffers, check_tensors, check_slots, check_kernels, check_args, check_steps,
+                check_sections, check_exprs,   check_patches, check_buffers, check_tensors,
+                check_slots,    check_kernels, check_args,    check_steps,
         };
-        const char *why = check_header(b->data, b->size, b->header);
+        const char *why = NULL;
 
         for (size_t i = 0; i < AF_ARRAY_SIZE(checks) && !why; i++)
                 why = checks[i](b);
@@ -309,7 +319,9 @@ int af_bundle_open(const void *data, size_t n, struct af_bundle *ret_bundle, con
                 *why = "another version of the format";
                 return AF_BUNDLE_E_VERSION;
         }
-        *why = check_all(&b);
+        *why = check_header(b.data, b.size, b.header);
+        if (!*why)
+                *why = af_bundle_check_tables(&b);
         if (*why)
                 return AF_BUNDLE_E_DAMAGED;
         *ret_bundle = b;

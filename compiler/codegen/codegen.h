@@ -13,6 +13,18 @@ struct af_templates {             /* parsed rules/templates/<name>.j2, sorted by
 };
 int af_templates_load_dir(struct af_arena *arena, const char *dir, struct af_templates *ret, struct af_diags *diags) AF_WARN_UNUSED;
 
+/* What an entry of a kernel with symbols takes by value behind its pointers: fields in order, each at its alignment. */
+#define AF_TILING_MAX_FIELDS 512u
+struct af_tiling_field {
+        uint32_t type; /* 0: uint32_t, 1: int64_t, 2: float */
+        uint32_t x;    /* expression of the graph plus one */
+        int64_t value; /* at the hints */
+};
+struct af_tiling {
+        struct af_tiling_field *fields;
+        uint32_t n;
+};
+
 enum { AF_CODEGEN_E_TEMPLATE = 1 };
 #define AF_SYMBOL_PLACEHOLDER "autofused_@SYMBOL@"
 /*

@@ -3,13 +3,14 @@
 #pragma once
 
 #include "compiler/driver/driver.h"
+#include "compiler/driver/sizes.h"
 #include "compiler/rewrite/rewrite.h"
 
 /* Where a value is in memory when the plan runs. */
 struct af_location {
-        uint32_t buffer;        /* into job->buffers, or AF_NONE: never in memory (inside a kernel, scalar constant) */
-        const int64_t *strides; /* elements */
-        int64_t offset;         /* elements */
+        uint32_t buffer;               /* into job->buffers, or AF_NONE: never in memory (inside a kernel, scalar constant) */
+        const struct af_size *strides; /* elements */
+        struct af_size offset;         /* elements */
 };
 /* A step: one group or one node left to the framework. */
 struct af_unit {
@@ -19,6 +20,7 @@ struct af_unit {
 struct af_kernel_out {            /* per group */
         struct af_kernel *kernel; /* its own arguments; the phases are those of the group that it is alike */
         uint32_t alike;           /* first group that is the same but for numbers: its kernel serves both. Itself where there is none */
+        struct af_tiling tiling;  /* in the job's arena */
         struct af_digest key;
         const uint8_t *source; /* instantiated */
         uint32_t source_size;
@@ -49,7 +51,10 @@ struct af_job {
         struct af_unit *units;
         uint32_t n_units;
         uint32_t *unit_of_node; /* per node: its unit, or AF_NONE (pure view) */
+        struct af_sizes sizes;
         struct af_bundle_buffer *buffers;
+        struct af_size *buffer_bytes, *buffer_offset; /* per buffer */
+        uint32_t cap_bytes, cap_offsets;
         uint32_t n_buffers, cap_buffers;
         struct af_location *places; /* per value */
         struct af_bundle_builder builder;
@@ -73,5 +78,5 @@ int af_pass_assemble(struct af_job *job);
 int af_job_pin_pieces(struct af_job *job);
 /* Row-major strides of static dims; a size-0 or size-1 axis counts as 1. */
 void af_job_dense_strides(const int64_t *dims, uint32_t rank, int64_t *ret_strides);
-/* Static dims of a value in the arena; NULL where symbolic or without memory. */
-const int64_t *af_job_dims(struct af_job *job, uint32_t value);
+/* Bytes of a kernel's workspace. */
+struct af_size af_job_workspace(struct af_job *job, const struct af_kernel *k);

@@ -1,22 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assemble: everything into the skeleton bundle, and one line per node that is left to the framework. */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "compiler/driver/job.h"
 
+static void patch(struct af_job *job, struct af_size a, enum af_bundle_section section, uint32_t index, size_t field) {
+        af_size_patch(&job->sizes, a, section, AF_PATCH_I64, index, field);
+}
+
 static uint32_t add_tensor(struct af_job *job, uint32_t v) {
         const struct af_value *value = &job->graph.values[v];
         const struct af_location *p = &job->places[v];
-        struct af_bundle_tensor t = {.buffer = p->buffer, .dtype = value->dtype, .rank = value->rank, .offset = p->offset};
+        struct af_bundle_tensor t = {.buffer = p->buffer, .dtype = value->dtype, .rank = value->rank, .offset = p->offset.n};
+        uint32_t id = af_bundle_builder_count(&job->builder, AF_SECTION_TENSORS);
         for (uint32_t i = 0; i < value->rank; i++) {
-                int64_t d;
-                bool known = af_expr_is_const(&job->graph.exprs, value->dims[i], &d);
-                t.dims[i] = known ? d : -1;
-                t.strides[i] = p->strides ? p->strides[i] : 0;
-                t.flags |= known ? 0 : AF_TENSOR_SYMBOLIC;
+                struct af_size d = af_size_of(&job->sizes, value->dims[i]);
+                t.dims[i] = d.n;
+                t.strides[i] = p->strides ? p->strides[i].n : 0;
+                patch(job, d, AF_SECTION_TENSORS, id, offsetof(struct af_bundle_tensor, dims) + i * sizeof(int64_t));
+                if (p->strides)
+                        patch(job, p->strides[i], AF_SECTION_TENSORS, id, offsetof(struct af_bundle_tensor, strides) + i * sizeof(int64_t));
         }
+        patch(job, p->offset, AF_SECTION_TENSORS, id, offsetof(struct af_bundle_tensor, offset));
         return af_bundle_add(&job->builder, AF_SECTION_TENSORS, &t);
+}
+
+static void add_buffers(struct af_job *job) {
+        for (uint32_t i = 0; i < job->n_buffers; i++) {
+                patch(job, job->buffer_bytes[i], AF_SECTION_BUFFERS, i, offsetof(struct af_bundle_buffer, bytes));
+                patch(job, job->buffer_offset[i], AF_SECTION_BUFFERS, i, offsetof(struct af_bundle_buffer, offset));
+                af_bundle_add(&job->builder, AF_SECTION_BUFFERS, &job->buffers[i]);
+        }
 }
 
 static void add_interface(struct af_job *job) {
@@ -30,8 +46,38 @@ static void add_interface(struct af_job *job) {
                 struct af_bundle_output out = {.tensor = add_tensor(job, g->outputs[i].value), .alias_of = g->outputs[i].alias_of};
                 af_bundle_add(&job->builder, AF_SECTION_OUTPUTS, &out);
         }
-        for (uint32_t i = 0; i < job->n_buffers; i++)
-                af_bundle_add(&job->builder, AF_SECTION_BUFFERS, &job->buffers[i]);
+        add_buffers(job);
+}
+
+static struct af_size size_of(struct af_job *job, int64_t n, uint32_t x) {
+        return x ? af_size_of(&job->sizes, x - 1) : af_size_const(n);
+}
+
+struct af_size af_job_workspace(struct af_job *job, const struct af_kernel *k) {
+        return size_of(job, (int64_t)k->workspace_bytes, k->workspace_x);
+}
+
+/* The kernel's tiling as it is passed by value: each field at its alignment, numbers at the hints, the rest filled in when solved. */
+static struct af_blob_ref add_tiling(struct af_job *job, const struct af_tiling *t) {
+        uint8_t bytes[AF_TILING_MAX_FIELDS * sizeof(int64_t)] = {0};
+        size_t at = 0;
+        for (uint32_t i = 0; i < t->n; i++) {
+                size_t size = t->fields[i].type == AF_PATCH_I64 ? 8 : 4;
+                float f = (float)t->fields[i].value;
+                at = AF_ALIGN_UP(at, size);
+                memcpy(bytes + at, t->fields[i].type == AF_PATCH_F32 ? (const void *)&f : &t->fields[i].value, size);
+                at += size;
+        }
+        struct af_blob_ref ref = af_bundle_add_blob(&job->builder, bytes, AF_ALIGN_UP(at, 8), 64);
+        at = 0;
+        for (uint32_t i = 0; i < t->n; i++) {
+                size_t size = t->fields[i].type == AF_PATCH_I64 ? 8 : 4;
+                at = AF_ALIGN_UP(at, size);
+                af_size_patch(&job->sizes, size_of(job, t->fields[i].value, t->fields[i].x), AF_SECTION_BLOB, t->fields[i].type, 0,
+                              ref.offset + at);
+                at += size;
+        }
+        return ref;
 }
 
 static void add_kernel_entry(struct af_job *job, const struct af_kernel_out *out) {
@@ -50,6 +96,13 @@ static void add_kernel_entry(struct af_job *job, const struct af_kernel_out *out
                                      .n_nodes = k->group->n_nodes,
                                      .hbm_bytes = k->hbm_bytes,
                                      .modelled_cycles = k->modelled_cycles};
+        uint32_t id = af_bundle_builder_count(&job->builder, AF_SECTION_KERNELS);
+        patch(job, size_of(job, (int64_t)k->workspace_bytes, k->workspace_x), AF_SECTION_KERNELS, id,
+              offsetof(struct af_bundle_kernel, workspace_bytes));
+        af_size_patch(&job->sizes, size_of(job, k->block_dim, k->block_dim_x), AF_SECTION_KERNELS, AF_PATCH_U32, id,
+                      offsetof(struct af_bundle_kernel, block_dim));
+        if (out->tiling.n)
+                e.tiling = add_tiling(job, &out->tiling);
         e.symbol = af_bundle_add_str(&job->builder, out->symbol);
         e.toolchain = af_bundle_add_str(&job->builder, job->env->toolchain.id);
         e.ops = af_bundle_add_str(&job->builder, af_buf_error(&ops) ? "" : (const char *)ops.data);
@@ -66,13 +119,23 @@ static void add_kernel_step(struct af_job *job, uint32_t group) {
         for (uint32_t i = 0; i < k->n_args; i++) {
                 const struct af_karg *a = &k->args[i];
                 struct af_bundle_arg arg = {.range_begin = a->range_begin, .range_end = a->range_end};
+                struct af_size offset = af_size_const(0);
                 arg.access = a->kind == AF_KARG_INPUT    ? AF_ACCESS_READ
                              : a->kind == AF_KARG_OUTPUT ? AF_ACCESS_WRITE
                                                          : AF_ACCESS_READ | AF_ACCESS_WRITE;
                 arg.buffer = a->kind == AF_KARG_WORKSPACE ? out->workspace_buffer : job->places[a->value].buffer;
                 /* the kernel knows of an input's own offset; a view of it is a value that starts at its first element */
                 if (a->kind != AF_KARG_WORKSPACE && job->graph.values[a->value].kind != AF_VALUE_INPUT)
-                        arg.byte_offset = (uint64_t)job->places[a->value].offset * af_dtype_size(a->dtype);
+                        offset = af_size_op(&job->sizes, AF_EXPR_MUL, job->places[a->value].offset, af_size_const(af_dtype_size(a->dtype)));
+                arg.byte_offset = (uint64_t)offset.n;
+                uint32_t id = af_bundle_builder_count(&job->builder, AF_SECTION_ARGS);
+                patch(job, offset, AF_SECTION_ARGS, id, offsetof(struct af_bundle_arg, byte_offset));
+                struct af_size rest = af_size_op(&job->sizes, AF_EXPR_SUB, job->buffer_bytes[arg.buffer], offset);
+                if (rest.x) { /* all of the buffer */
+                        arg.range_begin = 0;
+                        arg.range_end = (uint64_t)rest.n;
+                        patch(job, rest, AF_SECTION_ARGS, id, offsetof(struct af_bundle_arg, range_end));
+                }
                 af_bundle_add(&job->builder, AF_SECTION_ARGS, &arg);
         }
         af_bundle_add(&job->builder, AF_SECTION_STEPS, &s);

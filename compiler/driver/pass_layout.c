@@ -18,45 +18,69 @@ void af_job_dense_strides(const int64_t *dims, uint32_t rank, int64_t *ret_strid
         }
 }
 
-const int64_t *af_job_dims(struct af_job *job, uint32_t value) {
-        int64_t *dims = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*dims));
-        return dims && af_value_static_dims(&job->graph, value, dims) ? dims : NULL;
+/* Sizes of a value's dimensions. */
+static struct af_size *dims_of(struct af_job *job, uint32_t value) {
+        const struct af_value *v = &job->graph.values[value];
+        struct af_size *dims = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*dims));
+        for (uint32_t i = 0; dims && i < v->rank; i++)
+                dims[i] = af_size_of(&job->sizes, v->dims[i]);
+        return dims;
 }
 
-/* Elements from the first to one past the last of a strided tensor; 0 where empty or symbolic. */
-static int64_t extent(const int64_t *dims, const int64_t *strides, uint32_t rank) {
-        int64_t last = 0;
-        for (uint32_t i = 0; dims && i < rank; i++) {
-                if (dims[i] == 0)
-                        return 0;
-                last += (dims[i] - 1) * strides[i];
+/* Row-major strides; a size-0 or size-1 axis counts as 1. */
+static void dense_strides(struct af_job *job, const struct af_size *dims, uint32_t rank, struct af_size *ret_strides) {
+        struct af_size s = af_size_const(1);
+        for (uint32_t i = rank; i-- > 0;) {
+                ret_strides[i] = s;
+                if (dims[i].x || dims[i].n > 1)
+                        s = af_size_op(&job->sizes, AF_EXPR_MUL, s, dims[i]);
         }
-        return dims ? last + 1 : 0;
 }
 
-static int add_buffer(struct af_job *job, struct af_bundle_buffer b, uint32_t *ret_id) {
+/* Elements from the buffer's start to one past the last of a strided tensor; 0 where it is empty. */
+static struct af_size extent(struct af_job *job, const struct af_size *dims, const struct af_size *strides, uint32_t rank,
+                             struct af_size offset) {
+        struct af_size last = offset, one = af_size_const(1);
+        for (uint32_t i = 0; i < rank; i++) {
+                if (!dims[i].x && dims[i].n == 0)
+                        return af_size_const(0);
+                struct af_size span = af_size_op(&job->sizes, AF_EXPR_SUB, dims[i], one);
+                last = af_size_op(&job->sizes, AF_EXPR_ADD, last, af_size_op(&job->sizes, AF_EXPR_MUL, span, strides[i]));
+        }
+        last = af_size_op(&job->sizes, AF_EXPR_ADD, last, one);
+        return last.x ? af_size_op(&job->sizes, AF_EXPR_MAX, last, af_size_const(0)) : last;
+}
+
+static int add_buffer(struct af_job *job, struct af_bundle_buffer b, struct af_size bytes, uint32_t *ret_id) {
         int r = af_arena_grow(job->arena, &job->buffers, &job->cap_buffers, job->n_buffers + 1, sizeof(b));
+        if (!r)
+                r = af_arena_grow(job->arena, &job->buffer_bytes, &job->cap_bytes, job->n_buffers + 1, sizeof(bytes));
+        if (!r)
+                r = af_arena_grow(job->arena, &job->buffer_offset, &job->cap_offsets, job->n_buffers + 1, sizeof(bytes));
         if (r)
                 return r;
-        b.bytes_expr = AF_NONE;
+        b.bytes = (uint64_t)bytes.n;
         job->buffers[job->n_buffers] = b;
+        job->buffer_bytes[job->n_buffers] = bytes;
+        job->buffer_offset[job->n_buffers] = af_size_const(0);
         *ret_id = job->n_buffers++;
         return 0;
 }
 
 /* Gives value v the memory b; its strides are the value's own. */
-static int place(struct af_job *job, uint32_t v, struct af_bundle_buffer b, int64_t offset) {
+static int place(struct af_job *job, uint32_t v, struct af_bundle_buffer b, struct af_size offset) {
         const struct af_value *value = &job->graph.values[v];
-        int64_t *strides = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*strides));
-        const int64_t *dims = af_job_dims(job, v);
-        if (!strides)
+        struct af_size *strides = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*strides)), *dims = dims_of(job, v);
+        if (!strides || !dims)
                 return -ENOMEM;
-        if (dims && af_value_static_strides(&job->graph, v, strides))
-                b.bytes = (uint64_t)(extent(dims, strides, value->rank) + (extent(dims, strides, value->rank) ? offset : 0)) *
-                          af_dtype_size(value->dtype);
+        dense_strides(job, dims, value->rank, strides);
+        for (uint32_t i = 0; value->strides && i < value->rank; i++)
+                strides[i] = af_size_of(&job->sizes, value->strides[i]);
+        struct af_size elements = extent(job, dims, strides, value->rank, offset);
         job->places[v].strides = strides;
         job->places[v].offset = offset;
-        return add_buffer(job, b, &job->places[v].buffer);
+        return add_buffer(job, b, af_size_op(&job->sizes, AF_EXPR_MUL, elements, af_size_const(af_dtype_size(value->dtype))),
+                          &job->places[v].buffer);
 }
 
 /* A view shares its source's buffer. Unit axes may come and go; a reshape needs a dense source (the outputs pass saw to it). */
@@ -64,24 +88,22 @@ static int place_view(struct af_job *job, uint32_t node) {
         const struct af_node *n = &job->graph.nodes[node];
         const struct af_location *src = &job->places[n->in[0]];
         struct af_location *dst = &job->places[n->out[0]];
-        const int64_t *dims = af_job_dims(job, n->out[0]), *src_dims = af_job_dims(job, n->in[0]);
-        int64_t *strides = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*strides));
-        if (!strides)
+        struct af_size *strides = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*strides)), *dims = dims_of(job, n->out[0]),
+                       *src_dims = dims_of(job, n->in[0]);
+        if (!strides || !dims || !src_dims)
                 return -ENOMEM;
         *dst = *src;
         dst->strides = strides;
-        if (!dims || !src_dims)
-                return 0;
         uint32_t rank = job->graph.values[n->out[0]].rank, src_rank = job->graph.values[n->in[0]].rank, s = 0;
-        af_job_dense_strides(dims, rank, strides);
+        dense_strides(job, dims, rank, strides);
         if (n->op == AF_OP_RESHAPE)
                 return 0;
         for (uint32_t i = 0; i < rank; i++) { /* squeeze, unsqueeze: the other axes keep their order and strides */
-                if (dims[i] == 1)
+                if (!dims[i].x && dims[i].n == 1)
                         continue;
-                while (s < src_rank && src_dims[s] == 1)
+                while (s < src_rank && !src_dims[s].x && src_dims[s].n == 1)
                         s++;
-                strides[i] = s < src_rank ? src->strides[s++] : 1;
+                strides[i] = s < src_rank ? src->strides[s++] : af_size_const(1);
         }
         return 0;
 }
@@ -97,8 +119,7 @@ static uint32_t root_of(const struct af_job *job, uint32_t v) {
 static int place_sources(struct af_job *job) {
         const struct af_graph *g = &job->graph;
         for (uint32_t i = 0; i < g->n_inputs; i++) {
-                int64_t offset = 0;
-                af_expr_is_const(&g->exprs, g->inputs[i].offset, &offset);
+                struct af_size offset = af_size_of(&job->sizes, g->inputs[i].offset);
                 int r = place(job, g->inputs[i].value, (struct af_bundle_buffer){.kind = AF_BUFFER_INPUT, .slot = i}, offset);
                 if (r)
                         return r;
@@ -106,7 +127,7 @@ static int place_sources(struct af_job *job) {
         for (uint32_t i = 0; i < g->n_constants; i++) {
                 struct af_bundle_buffer b = {.kind = AF_BUFFER_CONST};
                 b.data = af_bundle_add_blob(&job->builder, g->constants[i].bytes, g->constants[i].n_bytes, 64);
-                int r = place(job, g->constants[i].value, b, 0);
+                int r = place(job, g->constants[i].value, b, af_size_const(0));
                 if (r)
                         return r;
         }
@@ -120,7 +141,7 @@ static int place_outputs(struct af_job *job) {
                 uint32_t v = root_of(job, g->outputs[i].value);
                 if (job->places[v].buffer != AF_NONE)
                         continue;
-                int r = place(job, v, (struct af_bundle_buffer){.kind = AF_BUFFER_OUTPUT, .slot = i}, 0);
+                int r = place(job, v, (struct af_bundle_buffer){.kind = AF_BUFFER_OUTPUT, .slot = i}, af_size_const(0));
                 if (r)
                         return r;
         }
@@ -146,7 +167,7 @@ static int place_temps(struct af_job *job, uint32_t *last_use, struct lives *liv
                         uint32_t v = values[i];
                         if (job->places[v].buffer != AF_NONE)
                                 continue;
-                        int r = place(job, v, (struct af_bundle_buffer){.kind = AF_BUFFER_TEMP}, 0);
+                        int r = place(job, v, (struct af_bundle_buffer){.kind = AF_BUFFER_TEMP}, af_size_const(0));
                         if (!r)
                                 r = af_arena_grow(job->arena, &lives->items, &lives->cap, lives->n + 1, sizeof(*lives->items));
                         if (r)
@@ -156,7 +177,7 @@ static int place_temps(struct af_job *job, uint32_t *last_use, struct lives *liv
                 if (unit->group == AF_NONE || !job->kernels[unit->group].kernel->workspace_bytes)
                         continue;
                 struct af_kernel_out *k = &job->kernels[unit->group];
-                int r = add_buffer(job, (struct af_bundle_buffer){.kind = AF_BUFFER_TEMP, .bytes = k->kernel->workspace_bytes},
+                int r = add_buffer(job, (struct af_bundle_buffer){.kind = AF_BUFFER_TEMP}, af_job_workspace(job, k->kernel),
                                    &k->workspace_buffer);
                 if (!r)
                         r = af_arena_grow(job->arena, &lives->items, &lives->cap, lives->n + 1, sizeof(*lives->items));
@@ -244,7 +265,7 @@ static int pack_temps(struct af_job *job, const struct lives *lives) {
                 for (; next < lives->n && lives->items[next].first == u; next++) {
                         struct af_bundle_buffer *b = &job->buffers[lives->items[next].buffer];
                         b->bytes = AF_ALIGN_UP(b->bytes, TEMP_ALIGN);
-                        if (b->bytes)
+                        if (b->bytes && !job->buffer_bytes[lives->items[next].buffer].x)
                                 b->offset = take_gap(gaps, &n_gaps, b->bytes, &end);
                         if (end > AF_BUNDLE_MAX_BYTES) {
                                 af_diag_error(job->diags, "fragment", "its temporaries need more than the limit of 2^48 bytes");
@@ -253,11 +274,30 @@ static int pack_temps(struct af_job *job, const struct lives *lives) {
                 }
                 for (; e < lives->n && lives->items[ending[e]].last == u; e++) {
                         const struct af_bundle_buffer *b = &job->buffers[lives->items[ending[e]].buffer];
-                        if (b->bytes)
+                        if (b->bytes && !job->buffer_bytes[lives->items[ending[e]].buffer].x)
                                 give_gap(gaps, &n_gaps, b->offset, b->bytes);
                 }
         }
         return 0;
+}
+
+/* Temporaries whose size depends on symbols come behind the others, one after another. */
+static void place_symbolic_temps(struct af_job *job, const struct lives *lives) {
+        uint64_t end = 0;
+        for (uint32_t i = 0; i < job->n_buffers; i++)
+                if (job->buffers[i].kind == AF_BUFFER_TEMP && !job->buffer_bytes[i].x)
+                        end = AF_MAX(end, job->buffers[i].offset + job->buffers[i].bytes);
+        struct af_size at = af_size_const((int64_t)end);
+        for (uint32_t i = 0; i < lives->n; i++) {
+                uint32_t id = lives->items[i].buffer;
+                if (!job->buffer_bytes[id].x)
+                        continue;
+                job->buffer_bytes[id] = af_size_align(&job->sizes, job->buffer_bytes[id], TEMP_ALIGN);
+                job->buffer_offset[id] = at;
+                job->buffers[id].bytes = (uint64_t)job->buffer_bytes[id].n;
+                job->buffers[id].offset = (uint64_t)at.n;
+                at = af_size_op(&job->sizes, AF_EXPR_ADD, at, job->buffer_bytes[id]);
+        }
 }
 
 int af_pass_layout(struct af_job *job) {
@@ -269,6 +309,8 @@ int af_pass_layout(struct af_job *job) {
                 return -ENOMEM;
         for (uint32_t v = 0; v < g->n_values; v++)
                 job->places[v].buffer = AF_NONE;
+        if (af_sizes_init(&job->sizes, &job->graph, &job->builder))
+                return -ENOMEM;
         find_last_uses(job, last_use);
         int r = place_sources(job);
         if (!r)
@@ -277,6 +319,8 @@ int af_pass_layout(struct af_job *job) {
                 r = place_temps(job, last_use, &lives);
         if (!r)
                 r = pack_temps(job, &lives);
+        if (!r)
+                place_symbolic_temps(job, &lives);
         for (uint32_t n = 0; !r && n < g->n_nodes; n++)
                 if (job->unit_of_node[n] == AF_NONE)
                         r = place_view(job, n);

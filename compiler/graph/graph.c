@@ -75,6 +75,20 @@ int64_t af_value_count(const struct af_graph *g, uint32_t value) {
         return empty ? 0 : count;
 }
 
+#define USUAL_SIZE 512
+
+void af_graph_hints(const struct af_graph *g, int64_t *values) {
+        for (uint32_t i = 0; i < g->n_symbols; i++) {
+                const struct af_graph_symbol *s = &g->symbols[i];
+                int64_t v = s->hint >= 0 ? s->hint : USUAL_SIZE;
+                v = AF_MIN(v, s->max);
+                v -= v % s->multiple_of;
+                while (v < s->min && v <= INT64_MAX - s->multiple_of)
+                        v += v + s->multiple_of <= s->min ? (s->min - v) / s->multiple_of * s->multiple_of : s->multiple_of;
+                values[i] = v;
+        }
+}
+
 bool af_value_is_scalar(const struct af_graph *g, uint32_t value) {
         const struct af_value *v = &g->values[value];
 

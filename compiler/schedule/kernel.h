@@ -166,6 +166,8 @@ struct af_kernel {
          * resident. */
         uint32_t buffers, load_bytes, store_bytes, calc_bytes, resident_bytes;
         uint64_t workspace_bytes;
+        uint32_t workspace_x,
+                block_dim_x; /* with symbols: expression of the graph plus one, of which the number is the value at the hints; 0 */
         bool needs_sync_all, workspace_zeroed;
         uint64_t hbm_bytes, modelled_cycles;
         uint64_t mte2_cycles, v_cycles, mte3_cycles; /* of modelled_cycles, each pipe alone (of the core where it has most); 0: not known */

@@ -11,7 +11,6 @@ static uint64_t value_bytes(const struct af_graph *g, uint32_t v) {
 static void add_value(struct af_bundle_builder *b, const struct af_graph *g, uint32_t v, struct af_bundle_buffer buffer, int64_t offset) {
         struct af_bundle_tensor t = {.buffer = v, .dtype = g->values[v].dtype, .rank = g->values[v].rank, .offset = offset};
         MUST(af_value_static_dims(g, v, t.dims) && af_value_static_strides(g, v, t.strides));
-        buffer.bytes_expr = AF_NONE;
         af_bundle_add(b, AF_SECTION_BUFFERS, &buffer);
         af_bundle_add(b, AF_SECTION_TENSORS, &t);
 }

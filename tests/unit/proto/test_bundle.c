@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,20 +19,17 @@ struct sample {
 static void add_memory(struct sample *s) {
         static const float constant[4] = {1, 2, 3, 4};
         const struct af_bundle_buffer buffers[] = {
-                {.kind = AF_BUFFER_INPUT, .slot = 0, .bytes = 48, .bytes_expr = AF_NONE},
-                {.kind = AF_BUFFER_OUTPUT, .slot = 0, .bytes = 48, .bytes_expr = AF_NONE},
-                {.kind = AF_BUFFER_TEMP, .bytes = 512, .offset = 1024, .bytes_expr = AF_NONE},
-                {.kind = AF_BUFFER_CONST,
-                 .bytes = 16,
-                 .bytes_expr = AF_NONE,
-                 .data = af_bundle_add_blob(&s->b, constant, sizeof(constant), 64)},
-                {.kind = AF_BUFFER_OUTPUT, .slot = 1, .bytes_expr = 2},
+                {.kind = AF_BUFFER_INPUT, .slot = 0, .bytes = 48},
+                {.kind = AF_BUFFER_OUTPUT, .slot = 0, .bytes = 48},
+                {.kind = AF_BUFFER_TEMP, .bytes = 512, .offset = 1024},
+                {.kind = AF_BUFFER_CONST, .bytes = 16, .data = af_bundle_add_blob(&s->b, constant, sizeof(constant), 64)},
+                {.kind = AF_BUFFER_OUTPUT, .slot = 1, .bytes = 4},
         };
         const struct af_bundle_tensor tensors[] = {
                 {.buffer = 0, .dtype = AF_DTYPE_FLOAT32, .rank = 2, .dims = {3, 4}, .strides = {4, 1}},
                 {.buffer = 1, .dtype = AF_DTYPE_FLOAT32, .rank = 2, .dims = {3, 4}, .strides = {4, 1}},
                 {.buffer = 3, .dtype = AF_DTYPE_FLOAT32, .rank = 1, .dims = {4}, .strides = {1}},
-                {.buffer = 4, .dtype = AF_DTYPE_FLOAT16, .rank = 1, .flags = AF_TENSOR_SYMBOLIC, .dims = {-1}, .strides = {1}},
+                {.buffer = 4, .dtype = AF_DTYPE_FLOAT16, .rank = 1, .dims = {2}, .strides = {1}},
         };
         const struct af_bundle_expr exprs[] = {
                 {.kind = AF_EXPR_SYMBOL, .a = AF_NONE, .b = AF_NONE, .value = 0},
@@ -46,6 +44,11 @@ static void add_memory(struct sample *s) {
         for (size_t i = 0; i < AF_ARRAY_SIZE(exprs); i++)
                 cr_assert_eq(af_bundle_add(&s->b, AF_SECTION_EXPRS, &exprs[i]), i);
         af_bundle_add(&s->b, AF_SECTION_SYMBOLS, &(struct af_bundle_symbol){.min = 1, .max = 100, .multiple_of = 1});
+        af_bundle_add(&s->b, AF_SECTION_PATCHES,
+                      &(struct af_bundle_patch){.section = AF_SECTION_BUFFERS,
+                                                .kind = AF_PATCH_I64,
+                                                .offset = 4 * sizeof(struct af_bundle_buffer) + offsetof(struct af_bundle_buffer, bytes),
+                                                .expr = 2});
         af_bundle_add(&s->b, AF_SECTION_INPUTS, &(struct af_bundle_input){.tensor = 0, .align = 32});
         af_bundle_add(&s->b, AF_SECTION_OUTPUTS, &(struct af_bundle_output){.tensor = 1, .alias_of = AF_NONE});
         af_bundle_add(&s->b, AF_SECTION_OUTPUTS, &(struct af_bundle_output){.tensor = 3, .alias_of = AF_NONE});
@@ -188,7 +191,6 @@ Test(bundle, an_empty_one_opens) {
 
 Test(bundle, refuses_bad_memory) {
         DAMAGE(AF_SECTION_BUFFERS, 0, af_bundle_buffer, kind, 4, "buffer: kind");
-        DAMAGE(AF_SECTION_BUFFERS, 0, af_bundle_buffer, zero, 1, "buffer: kind");
         DAMAGE(AF_SECTION_BUFFERS, 0, af_bundle_buffer, slot, 1, "buffer: input slot out of range");
         DAMAGE(AF_SECTION_BUFFERS, 1, af_bundle_buffer, slot, 2, "buffer: output slot out of range");
         DAMAGE(AF_SECTION_BUFFERS, 1, af_bundle_buffer, bytes, UINT64_MAX, "buffer: size");
@@ -198,12 +200,15 @@ Test(bundle, refuses_bad_memory) {
         DAMAGE(AF_SECTION_BUFFERS, 3, af_bundle_buffer, bytes, 32, "buffer: constant's size differs from its data");
         DAMAGE(AF_SECTION_BUFFERS, 3, af_bundle_buffer, data.offset, 1, "buffer: constant's data out of range or not aligned");
         DAMAGE(AF_SECTION_BUFFERS, 3, af_bundle_buffer, data.offset, 1 << 20, "buffer: constant's data out of range or not aligned");
-        DAMAGE(AF_SECTION_BUFFERS, 4, af_bundle_buffer, bytes_expr, 3, "buffer: size expression out of range");
+        DAMAGE(AF_SECTION_PATCHES, 0, af_bundle_patch, expr, 3, "patch: expression out of range");
+        DAMAGE(AF_SECTION_PATCHES, 0, af_bundle_patch, kind, 9, "patch: kind");
+        DAMAGE(AF_SECTION_PATCHES, 0, af_bundle_patch, section, AF_SECTION_STEPS, "patch: section");
+        DAMAGE(AF_SECTION_PATCHES, 0, af_bundle_patch, offset, 1 << 20, "patch: out of range");
         DAMAGE(AF_SECTION_TENSORS, 0, af_bundle_tensor, buffer, 5, "tensor: buffer out of range");
         DAMAGE(AF_SECTION_TENSORS, 0, af_bundle_tensor, dtype, 0, "tensor: dtype");
         DAMAGE(AF_SECTION_TENSORS, 0, af_bundle_tensor, dtype, AF_N_DTYPES, "tensor: dtype");
         DAMAGE(AF_SECTION_TENSORS, 0, af_bundle_tensor, rank, 17, "tensor: rank");
-        DAMAGE(AF_SECTION_TENSORS, 0, af_bundle_tensor, flags, 2, "tensor: flags");
+        DAMAGE(AF_SECTION_TENSORS, 0, af_bundle_tensor, zero, 2, "tensor: flags");
         DAMAGE(AF_SECTION_TENSORS, 0, af_bundle_tensor, dims[0], -1, "tensor: negative dimension");
         DAMAGE(AF_SECTION_TENSORS, 3, af_bundle_tensor, dims[0], -2, "tensor: negative dimension");
         DAMAGE(AF_SECTION_TENSORS, 0, af_bundle_tensor, offset, -1, "tensor: negative offset");
@@ -311,9 +316,9 @@ Test(bundle, refuses_wrong_heads) {
         cr_assert_str_eq(why, "not aligned to 8 bytes");
         cr_assert_eq(af_bundle_open(NULL, 0, &b, &why), AF_BUNDLE_E_DAMAGED);
         cr_assert_str_eq(why, "too short");
-        out.data[4] = 2;
+        out.data[4] = AF_BUNDLE_VERSION + 1;
         cr_assert_eq(af_bundle_open(out.data, out.size, &b, &why), AF_BUNDLE_E_VERSION);
-        out.data[4] = 1;
+        out.data[4] = AF_BUNDLE_VERSION;
         out.data[0] = 'X';
         cr_assert_eq(af_bundle_open(out.data, out.size, &b, &why), AF_BUNDLE_E_DAMAGED);
         cr_assert_str_eq(why, "not a bundle");
