@@ -16,12 +16,15 @@ int af_reference_node_with(const struct af_reference_node *r, const struct af_te
 
 /* Each evaluates one node of its class: as af_reference_node. */
 int af_reference_move(const struct af_reference_node *r, const struct af_tensor *in, struct af_tensor *out) AF_WARN_UNUSED;
+int af_reference_composite(const struct af_reference_node *r, const struct af_tensor *in, struct af_tensor *out) AF_WARN_UNUSED;
 int af_reference_scan(const struct af_reference_node *r, const struct af_tensor *in, struct af_tensor *out) AF_WARN_UNUSED;
 int af_reference_elementwise(const struct af_graph *g, const struct af_node *n, const struct af_tensor *in, struct af_tensor *out,
                              const char **ret_why) AF_WARN_UNUSED;
 int af_reference_reduce(const struct af_node *n, const struct af_tensor *in, struct af_tensor *out, const char **ret_why) AF_WARN_UNUSED;
 int af_reference_gather(const struct af_node *n, const struct af_tensor *in, struct af_tensor *out, const char **ret_why) AF_WARN_UNUSED;
 
+/* Elements of one tensor to another of the same shape. 0 or -ENOMEM. */
+int af_reference_copy(const struct af_tensor *from, const struct af_tensor *to) AF_WARN_UNUSED;
 /* Dense copy of t, or t's own memory where that is dense; *ret_owned: free() it (NULL: borrowed). */
 int af_reference_dense(const struct af_tensor *t, const void **ret_data, void **ret_owned) AF_WARN_UNUSED;
 

@@ -8,8 +8,7 @@
 
 #define BLOCK 8192 /* elements at a time */
 
-/* Elements of one tensor to another of the same shape. 0 or -ENOMEM. */
-static int copy_tensor(const struct af_tensor *from, const struct af_tensor *to) {
+int af_reference_copy(const struct af_tensor *from, const struct af_tensor *to) {
         struct af_view src, dst;
         char *block = malloc(BLOCK * 8);
 
@@ -76,7 +75,7 @@ static int run_transpose(const struct af_reference_node *r, const struct af_tens
                 from.dims[i] = in->dims[perm[i]];
                 from.strides[i] = in->strides[perm[i]];
         }
-        return same_dims(&from, out) ? copy_tensor(&from, out) : shape_error(r->ret_why, "the result has another shape");
+        return same_dims(&from, out) ? af_reference_copy(&from, out) : shape_error(r->ret_why, "the result has another shape");
 }
 
 static int run_slice(const struct af_reference_node *r, const struct af_tensor *in, struct af_tensor *out) {
@@ -93,7 +92,7 @@ static int run_slice(const struct af_reference_node *r, const struct af_tensor *
                 from = part_of(&from, i, starts[i], out->dims[i]);
                 from.strides[i] = in->strides[i] * steps[i];
         }
-        return count > 0 ? copy_tensor(&from, out) : 0;
+        return count > 0 ? af_reference_copy(&from, out) : 0;
 }
 
 /* The fill, rounded to the result's dtype: in every element. */
@@ -107,7 +106,7 @@ static int fill_with(const struct af_reference_node *r, const struct af_tensor *
                 af_reference_float_put(&bits, out->dtype, af_reference_number(in[1].data, in[1].dtype));
         fill.data = &bits;
         memset(fill.strides, 0, sizeof(fill.strides));
-        return copy_tensor(&fill, out);
+        return af_reference_copy(&fill, out);
 }
 
 static int run_pad(const struct af_reference_node *r, const struct af_tensor *in, struct af_tensor *out) {
@@ -122,7 +121,7 @@ static int run_pad(const struct af_reference_node *r, const struct af_tensor *in
                 to = part_of(&to, i, low[i], in->dims[i]);
         }
         int e = fill_with(r, in, out);
-        return e == 0 && af_tensor_count(in) > 0 ? copy_tensor(in, &to) : e;
+        return e == 0 && af_tensor_count(in) > 0 ? af_reference_copy(in, &to) : e;
 }
 
 /* The pieces, one after another along the axis, to or from the whole. */
@@ -139,7 +138,7 @@ static int run_pieces(const struct af_reference_node *r, const struct af_tensor 
                 struct af_tensor part = part_of(whole, axis, at, size);
                 if (!same_dims(&part, &pieces[i]))
                         return shape_error(r->ret_why, "a piece has another shape than the whole");
-                e = join ? copy_tensor(&pieces[i], &part) : copy_tensor(&part, &pieces[i]);
+                e = join ? af_reference_copy(&pieces[i], &part) : af_reference_copy(&part, &pieces[i]);
                 at += size;
         }
         return e == 0 && at != whole->dims[axis] ? shape_error(r->ret_why, "the pieces do not fill the whole") : e;
@@ -228,7 +227,7 @@ static int run_iota(const struct af_reference_node *r, struct af_tensor *out) {
         line.data = values;
         memset(line.strides, 0, sizeof(line.strides));
         line.strides[axis] = 1;
-        e = copy_tensor(&line, out);
+        e = af_reference_copy(&line, out);
         free(values);
         return e;
 }

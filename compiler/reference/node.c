@@ -240,8 +240,7 @@ int af_reference_node_with(const struct af_reference_node *r, const struct af_te
         case AF_CLASS_SCAN:
                 return af_reference_scan(r, in, out);
         case AF_CLASS_COMPOSITE:
-                *r->ret_why = "a composite is evaluated after it has been decomposed";
-                return AF_REFERENCE_E_UNSUPPORTED;
+                return af_reference_composite(r, in, out);
         case AF_CLASS_OPAQUE:
                 *r->ret_why = "an opaque node is the framework's own";
                 return AF_REFERENCE_E_UNSUPPORTED;
