@@ -5,83 +5,8 @@
 
 #include "compiler/schedule/axes_internal.h"
 
-static bool is_transparent(enum af_op op) {
-        enum af_op_class c = af_op_info(op)->cls;
-        return c == AF_CLASS_VIEW || c == AF_CLASS_BROADCAST;
-}
-
-static int unfit(struct build *b, const char *why) {
-        *b->why = why;
-        return AF_SCHEDULE_E_UNFIT;
-}
-
-/* Turns the 1 of the atom functions into UNFIT. */
-static int fit(struct build *b, int r, const char *why) {
-        return r > 0 ? unfit(b, why) : r;
-}
-
-static int load_dims(struct build *b, uint32_t value, struct af_dims *ret) {
-        ret->rank = b->m->g->values[value].rank;
-        if (!af_value_static_dims(b->m->g, value, ret->dim))
-                return unfit(b, "symbolic shape");
-        return 0;
-}
-
-static int fresh_atoms(struct build *b, struct af_dims *d) {
-        for (uint32_t i = 0; i < d->rank; i++) {
-                d->atom[i] = AF_NONE;
-                if (d->dim[i] == 1)
-                        continue;
-                int r = af_atoms_new(&b->atoms, d->dim[i], &d->atom[i]);
-                if (r)
-                        return r;
-        }
-        return 0;
-}
-
 bool af_value_empty(const struct af_graph *g, uint32_t value) {
         return af_value_count(g, value) == 0;
-}
-
-/* Aligned at the right, as numpy does: equal dimensions are one axis, a 1 is a broadcast. */
-static int unify_right(struct build *b, const struct af_dims *in, const struct af_dims *out) {
-        for (uint32_t i = 0; i < in->rank && i < out->rank; i++) {
-                uint32_t x = in->atom[in->rank - 1 - i], y = out->atom[out->rank - 1 - i];
-                if (x == AF_NONE || y == AF_NONE)
-                        continue;
-                int r = fit(b, af_atoms_unify(&b->atoms, x, y), "axes that do not line up after a reshape");
-                if (r)
-                        return r;
-        }
-        return 0;
-}
-
-static int unify_all(struct build *b, const struct af_dims *x, const struct af_dims *y) {
-        for (uint32_t i = 0; i < x->rank; i++) {
-                int r = x->atom[i] == AF_NONE
-                                ? 0
-                                : fit(b, af_atoms_unify(&b->atoms, x->atom[i], y->atom[i]), "axes that do not line up after a reshape");
-                if (r)
-                        return r;
-        }
-        return 0;
-}
-
-/* One view or broadcast: from the input's dimensions to the output's. */
-static int through(struct build *b, uint32_t position, struct af_dims *d) {
-        const struct af_node *n = &b->m->g->nodes[b->m->nodes[position]];
-        struct af_dims out;
-        int r = load_dims(b, n->out[0], &out);
-        if (!r)
-                r = fresh_atoms(b, &out);
-        if (!r && af_op_info(n->op)->cls == AF_CLASS_BROADCAST)
-                r = unify_right(b, d, &out);
-        else if (!r)
-                r = fit(b, af_atoms_unify_dims(&b->atoms, d, &out), "reshape of axes with no common refinement");
-        if (!r && b->shared[position])
-                r = unify_all(b, b->shared[position], &out);
-        *d = out;
-        return r;
 }
 
 /* Dimensions of the base: those of the member that computes it, or new ones for this use of an input. */
@@ -100,9 +25,9 @@ static int base_dims(struct build *b, struct raw_use *u) {
                         u->base_dims = b->inputs[i].dims;
                         return 0;
                 }
-        int r = load_dims(b, u->use.base, &u->base_dims);
+        int r = af_view_load_dims(b, u->use.base, &u->base_dims);
         if (!r)
-                r = fresh_atoms(b, &u->base_dims);
+                r = af_view_fresh_atoms(b, &u->base_dims);
         if (!r && b->share)
                 r = af_arena_grow(b->arena, &b->inputs, &b->cap_inputs, b->n_inputs + 1, sizeof(*b->inputs));
         if (!r && b->share)
@@ -115,7 +40,7 @@ static int resolve(struct build *b, uint32_t value, struct raw_use *u) {
         const struct af_graph *g = b->m->g;
         uint32_t n = 0;
         *u = (struct raw_use){.use = {.value = value, .base = value, .source = AF_NONE}};
-        for (uint32_t p; (p = af_members_producer(b->m, u->use.base)) != AF_NONE && is_transparent(g->nodes[b->m->nodes[p]].op);) {
+        for (uint32_t p; (p = af_members_producer(b->m, u->use.base)) != AF_NONE && af_view_transparent(g->nodes[b->m->nodes[p]].op);) {
                 int r = af_arena_grow(b->arena, &b->chain, &b->cap_chain, n + 1, sizeof(uint32_t));
                 if (r)
                         return r;
@@ -126,7 +51,7 @@ static int resolve(struct build *b, uint32_t value, struct raw_use *u) {
         int r = base_dims(b, u);
         u->dims = u->base_dims;
         while (!r && n > 0)
-                r = through(b, b->chain[--n], &u->dims);
+                r = af_view_through(b, b->chain[--n], u);
         return r;
 }
 
@@ -155,7 +80,7 @@ static int visit_reduce(struct build *b, uint32_t i, const struct af_node *n) {
         struct af_dims *out = &b->node_dims[i];
         if (af_value_empty(b->m->g, n->in[0])) {
                 b->space->empty_reduce[i] = true;
-                return fresh_atoms(b, out);
+                return af_view_fresh_atoms(b, out);
         }
         int r = add_use(b, n->in[0], &u);
         if (r)
@@ -179,8 +104,8 @@ static int visit_reduce(struct build *b, uint32_t i, const struct af_node *n) {
 static int visit_node(struct build *b, uint32_t i) {
         const struct af_node *n = &b->m->g->nodes[b->m->nodes[i]];
         b->space->first_use[i] = b->n_uses;
-        b->space->skip[i] = is_transparent(n->op);
-        int r = load_dims(b, n->out[0], &b->node_dims[i]);
+        b->space->skip[i] = af_view_transparent(n->op);
+        int r = af_view_load_dims(b, n->out[0], &b->node_dims[i]);
         if (r || b->space->skip[i])
                 return r;
         if (af_value_empty(b->m->g, n->out[0])) {
@@ -189,12 +114,12 @@ static int visit_node(struct build *b, uint32_t i) {
         }
         if (af_op_info(n->op)->cls == AF_CLASS_REDUCE)
                 return visit_reduce(b, i, n);
-        r = fresh_atoms(b, &b->node_dims[i]);
+        r = af_view_fresh_atoms(b, &b->node_dims[i]);
         for (uint32_t k = 0; !r && k < n->n_in; k++) {
                 struct raw_use *u;
                 r = add_use(b, n->in[k], &u);
                 if (!r)
-                        r = unify_right(b, &u->dims, &b->node_dims[i]);
+                        r = af_view_unify_right(b, &u->dims, &b->node_dims[i]);
         }
         return r;
 }
@@ -258,14 +183,14 @@ static int find_shared(struct build *b, const uint32_t *stores, uint32_t n_store
         }
         for (uint32_t i = 0; i < n_stores; i++) {
                 uint32_t p = af_members_producer(b->m, stores[i]);
-                if (p == AF_NONE || !b->read[p] || !is_transparent(g->nodes[b->m->nodes[p]].op) || af_value_empty(g, stores[i]))
+                if (p == AF_NONE || !b->read[p] || !af_view_transparent(g->nodes[b->m->nodes[p]].op) || af_value_empty(g, stores[i]))
                         continue;
                 b->shared[p] = af_arena_alloc(b->arena, sizeof(struct af_dims));
                 if (!b->shared[p])
                         return -ENOMEM;
-                int r = load_dims(b, stores[i], b->shared[p]);
+                int r = af_view_load_dims(b, stores[i], b->shared[p]);
                 if (!r)
-                        r = fresh_atoms(b, b->shared[p]);
+                        r = af_view_fresh_atoms(b, b->shared[p]);
                 if (r)
                         return r;
         }

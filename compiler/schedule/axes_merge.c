@@ -111,25 +111,30 @@ static int place(struct build *b, struct order *o, const struct af_dims *d, uint
         return 0;
 }
 
-/* Strides of a value over its dimensions, spread over the axes that these were cut into. */
-static int spread(struct build *b, struct order *o, const struct af_dims *d, const int64_t *dim_strides, int64_t *strides, uint64_t *vary) {
-        *vary = 0;
-        for (uint32_t i = 0; i < d->rank; i++) {
-                uint32_t list[AF_ATOMS_MAX], n = 0;
-                if (d->atom[i] == AF_NONE)
-                        continue;
-                if (!af_atoms_leaves(&b->atoms, d->atom[i], list, &n))
-                        return unfit(b, "too many axes");
-                int64_t s = dim_strides[i];
-                while (n > 0) {
-                        uint32_t p = o->position[list[--n]];
-                        strides[p] = s;
-                        *vary |= s ? UINT64_C(1) << p : 0;
-                        if (__builtin_mul_overflow(s, o->extent[p], &s))
-                                return unfit(b, "strides beyond 64 bits");
-                }
+/* A stride over one axis, spread over what it was cut into. */
+static int spread_atom(struct build *b, struct order *o, uint32_t atom, int64_t stride, int64_t *strides, uint64_t *vary) {
+        uint32_t list[AF_ATOMS_MAX], n = 0;
+        if (!af_atoms_leaves(&b->atoms, atom, list, &n))
+                return unfit(b, "too many axes");
+        while (n > 0) {
+                uint32_t p = o->position[list[--n]];
+                if (p == AF_NONE)
+                        return unfit(b, "no value spans every axis");
+                strides[p] = stride;
+                *vary |= stride ? UINT64_C(1) << p : 0;
+                if (__builtin_mul_overflow(stride, o->extent[p], &stride))
+                        return unfit(b, "strides beyond 64 bits");
         }
         return 0;
+}
+
+/* Strides of a value over its dimensions. */
+static int spread(struct build *b, struct order *o, const struct af_dims *d, const int64_t *dim_strides, int64_t *strides, uint64_t *vary) {
+        int r = 0;
+        *vary = 0;
+        for (uint32_t i = 0; !r && i < d->rank; i++)
+                r = d->atom[i] == AF_NONE ? 0 : spread_atom(b, o, d->atom[i], dim_strides[i], strides, vary);
+        return r;
 }
 
 static void dense(const struct order *o, uint64_t axes, int64_t *strides) {
@@ -147,7 +152,12 @@ static int place_input(struct build *b, struct order *o, struct raw_use *u, stru
         if (b->m->g->values[u->use.base].kind == AF_VALUE_INPUT &&
             !af_expr_is_const(&b->m->g->exprs, b->m->g->inputs[b->m->g->values[u->use.base].index].offset, &u->use.offset))
                 return unfit(b, "symbolic offset");
-        int r = spread(b, o, &u->base_dims, strides, l->load, &l->vary);
+        const struct address *a = u->address;
+        int r = a ? 0 : spread(b, o, &u->base_dims, strides, l->load, &l->vary);
+        for (uint32_t i = 0; a && !r && i < a->n; i++)
+                r = spread_atom(b, o, a->atom[i], a->stride[i], l->load, &l->vary);
+        if (a && __builtin_add_overflow(u->use.offset, a->offset, &u->use.offset))
+                return unfit(b, "strides beyond 64 bits");
         memcpy(l->strides, l->load, o->n * sizeof(*l->load));
         return r;
 }

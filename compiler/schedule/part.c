@@ -60,7 +60,7 @@ static int check_nodes(struct sched *s) {
         for (uint32_t i = 0; i < s->m.n; i++) {
                 const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
                 enum af_op_class cls = af_op_info(n->op)->cls;
-                if (cls > AF_CLASS_VIEW) {
+                if (cls > AF_CLASS_VIEW && cls != AF_CLASS_TRANSPOSE && cls != AF_CLASS_SLICE) {
                         const char *why = af_arena_printf(s->arena, "no template for op class %s", af_op_class_name(cls));
                         return why ? sched_unfit(s, why) : -ENOMEM;
                 }
@@ -130,7 +130,7 @@ static bool single(const struct af_members *m) {
         uint32_t n = 0;
         for (uint32_t i = 0; i < m->n; i++) {
                 enum af_op_class c = af_op_info(m->g->nodes[m->nodes[i]].op)->cls;
-                n += c != AF_CLASS_VIEW && c != AF_CLASS_BROADCAST;
+                n += c != AF_CLASS_VIEW && c != AF_CLASS_BROADCAST && c != AF_CLASS_TRANSPOSE && c != AF_CLASS_SLICE;
         }
         return n <= 1;
 }
@@ -149,7 +149,7 @@ static int find_space(struct sched *s) {
 
 /* Whether tiles may write over this input: each element is read by the tile that writes it and by no other. */
 static bool same_elements(const struct af_use *load, const struct af_use *store) {
-        return !load->pack && memcmp(load->strides, store->strides, sizeof(load->strides)) == 0;
+        return !load->pack && load->offset == store->offset && memcmp(load->strides, store->strides, sizeof(load->strides)) == 0;
 }
 
 /* An output that takes an input's memory: whoever reads that memory here reads just what its tile writes. */

@@ -159,6 +159,71 @@ Test(schedule_axes, one_input_of_two_that_lie_along_other_axes_is_packed) {
         af_test_graph_deinit(&c.t);
 }
 
+#define NODE(name, op, in, attrs, out, shape)                                                                                              \
+        "{'name':'" name "','op':'" op "','inputs':[" in "],'attrs':{" attrs "}," ONE_OUT(out, shape) "}"
+#define INPUT(name, shape) "{'name':'" name "','dtype':'float32','shape':" shape "}"
+
+Test(schedule_axes, a_transpose_permutes_the_axes_of_a_use) {
+        struct space_case c;
+        make(&c, "'inputs':[" INPUT("x", "[5,6]") "," INPUT("y", "[6,5]") "],'nodes':[" NODE(
+                         "p", "transpose", "'x'", "'perm':[1,0]", "a", "[6,5]") "," NODE("n", "add", "'a','y'", "", "t",
+                                                                                         "[6,5]") "],'outputs':['t']");
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(c.s.n_axes, 2);
+        cr_assert_eq(c.s.extent[0], 6);
+        cr_assert(c.s.skip[0]);
+        cr_assert_eq(c.s.uses[0].strides[0], 1);
+        cr_assert_eq(c.s.uses[0].strides[1], 6);
+        cr_assert_eq(c.s.uses[1].strides[0], 5);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, a_transposed_result_is_stored_across) {
+        struct space_case c;
+        make(&c, "'inputs':[" INPUT("x", "[5,6]") "],'nodes':[" NODE("n", "abs", "'x'", "", "a", "[5,6]") "," NODE(
+                         "p", "transpose", "'a'", "'perm':[1,0]", "t", "[6,5]") "],'outputs':['t']");
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(c.s.n_axes, 2);
+        cr_assert_neq(c.s.uses[0].strides[0], c.s.uses[1].strides[0]);
+        cr_assert_eq(c.s.uses[1].strides[1], 1); /* rather gathered on its way in than on its way out */
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, a_slice_steps_over_its_input) {
+        struct space_case c;
+        make(&c, "'inputs':[" INPUT("x", "[50,600]") "],'nodes':[" NODE(
+                         "s", "slice", "'x'", "'starts':[3,599],'stops':[50,-1],'steps':[2,-1]", "a",
+                         "[24,600]") "," NODE("n", "abs", "'a'", "", "t", "[24,600]") "],'outputs':['t']");
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(c.s.n_axes, 2);
+        cr_assert_eq(c.s.uses[0].offset, 3 * 600 + 599);
+        cr_assert_eq(c.s.uses[0].strides[0], 1200);
+        cr_assert_eq(c.s.uses[0].strides[1], -1);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, a_slice_of_a_reshape_is_a_slice_of_memory) {
+        struct space_case c;
+        make(&c, "'inputs':[" INPUT("x", "[24,10]") "],'nodes':[" NODE("r", "reshape", "'x'", "'shape':[4,6,10]", "a", "[4,6,10]") "," NODE(
+                         "s", "slice", "'a'", "'starts':[0,2,0],'stops':[4,4,10],'steps':[1,1,1]", "b",
+                         "[4,2,10]") "," NODE("n", "abs", "'b'", "", "t", "[4,2,10]") "],'outputs':['t']");
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(c.s.n_axes, 2);
+        cr_assert_eq(c.s.extent[1], 20);
+        cr_assert_eq(c.s.uses[0].offset, 20);
+        cr_assert_eq(c.s.uses[0].strides[0], 60);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, a_slice_of_what_is_computed_is_refused) {
+        struct space_case c;
+        make(&c, "'inputs':[" INPUT("x", "[24]") "],'nodes':[" NODE("n", "abs", "'x'", "", "a", "[24]") "," NODE(
+                         "s", "slice", "'a'", "'starts':[2],'stops':[4],'steps':[1]", "t", "[2]") "],'outputs':['t']");
+        cr_assert_eq(c.r, AF_SCHEDULE_E_UNFIT);
+        cr_assert_str_eq(c.why, "a slice of a value that the kernel computes");
+        af_test_graph_deinit(&c.t);
+}
+
 Test(schedule_axes, symbols_are_refused) {
         struct space_case c;
         make(&c, "'symbols':[{'name':'s0','min':1,'max':64}],'inputs':[{'name':'x','dtype':'float32','shape':['s0',6]}],"
