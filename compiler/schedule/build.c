@@ -56,6 +56,7 @@ int sched_open_part(struct whole *w, const struct part *p, const struct af_regio
         *s = (struct sched){.g = w->g,
                             .soc = w->soc,
                             .arena = w->arena,
+                            .exhaustive = w->exhaustive,
                             .scratch = scratch,
                             .why = w->why,
                             .stores = p->stores,
@@ -79,7 +80,7 @@ int sched_open_part(struct whole *w, const struct part *p, const struct af_regio
 /* UB of the kernel is that of the phase that takes most. */
 static void add_phase(struct af_kernel *k, const struct sched *s, const struct af_phase *ph, uint64_t *most) {
         k->phases[k->n_phases++] = *ph;
-        k->block_dim = AF_MAX(k->block_dim, sched_blocks(s, ph));
+        k->block_dim = AF_MAX(k->block_dim, ph->blocks);
         k->hbm_bytes += ph->hbm_bytes;
         k->modelled_cycles += ph->cycles + (ph->sync_before ? (uint64_t)s->soc->sync_all_cycles : 0);
         k->needs_sync_all |= ph->sync_before;
@@ -148,20 +149,29 @@ static int build(struct whole *w, const struct af_group *group, struct af_kernel
         return r ? r : build_parts(w, parts, n_parts, regions, n_regions, k);
 }
 
+static int build_group(struct whole *w, const struct af_group *group, struct af_kernel **ret_kernel) {
+        struct af_kernel *k = af_arena_calloc(w->arena, 1, sizeof(*k));
+        if (!k)
+                return -ENOMEM;
+        *k = (struct af_kernel){.g = w->g, .group = group, .block_dim = 1, .buffers = 1};
+        int r = build(w, group, k);
+        if (!r && k->n_phases)
+                r = sched_timeline(w->s, k);
+        if (w->s)
+                af_arena_deinit(&w->s->scratch);
+        if (!r)
+                *ret_kernel = k;
+        return r;
+}
+
 int af_schedule_build(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc, struct af_kernel **ret_kernel,
                       const char **ret_why) {
         struct whole w = {.g = g, .soc = soc, .arena = g->arena, .why = ret_why};
-        struct af_kernel *k = af_arena_calloc(g->arena, 1, sizeof(*k));
-        if (!k)
-                return -ENOMEM;
-        *k = (struct af_kernel){.g = g, .group = group, .block_dim = 1, .buffers = 1};
-        int r = build(&w, group, k);
-        if (!r && k->n_phases)
-                r = sched_timeline(w.s, k);
-        if (w.s)
-                af_arena_deinit(&w.s->scratch);
-        if (r)
-                return r;
-        *ret_kernel = k;
-        return 0;
+        return build_group(&w, group, ret_kernel);
+}
+
+int af_schedule_build_exhaustive(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc,
+                                 struct af_kernel **ret_kernel, const char **ret_why) {
+        struct whole w = {.g = g, .soc = soc, .arena = g->arena, .why = ret_why, .exhaustive = true};
+        return build_group(&w, group, ret_kernel);
 }

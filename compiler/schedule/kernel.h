@@ -147,6 +147,7 @@ struct af_phase {
         uint32_t n_values, n_stmts, n_stages, n_nodes, n_roots;
         uint32_t cap_values, cap_stmts, cap_stages, cap_nodes;
         int64_t n_tiles;  /* product over BLOCK axes of their tiles */
+        uint32_t blocks;  /* cores that it is best spread over */
         uint32_t levels;  /* LEVELS */
         uint32_t buffers; /* 1 or 2 per queue */
         uint32_t load_bytes, store_bytes, calc_bytes, resident_bytes;
@@ -181,6 +182,10 @@ enum { AF_SCHEDULE_E_UNFIT = 1 /* *ret_why */ };
  */
 int af_schedule_build(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc, struct af_kernel **ret_kernel,
                       const char **ret_why) AF_WARN_UNUSED;
+/* The same by trying every tile of whole 32-byte blocks on every count of cores, for hours where shapes are odd: what the search is
+ * measured by. */
+int af_schedule_build_exhaustive(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc,
+                                 struct af_kernel **ret_kernel, const char **ret_why) AF_WARN_UNUSED;
 /*
  * For fusion (af_fusable_fn; userdata is the const struct af_soc *): whether af_schedule_build would succeed, with the values that no
  * member reads as outputs. Linear in the nodes; no search for tiles. Working memory is freed before it returns.

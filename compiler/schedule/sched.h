@@ -70,6 +70,7 @@ struct sched { /* one part */
         uint32_t n_regions, cap_regions;
         uint32_t n_kept_regions; /* of other parts: plans add theirs behind them */
         uint32_t *pack_region;   /* per use: region of its packed copy */
+        bool exhaustive;         /* tries every tile */
         bool started;            /* phases before have paid for the start of the pipes */
         struct af_prog prog;     /* scratch: one expansion at a time */
         struct af_reduce_plan plan;
@@ -109,6 +110,7 @@ struct whole {
         struct af_karg *args; /* inputs, then outputs */
         uint32_t n_pointers, n_inputs;
         const char **why;
+        bool exhaustive; /* tries every tile */
         struct sched *s; /* of the part at hand */
 };
 struct part {
@@ -166,4 +168,3 @@ int sched_tile(struct sched *s, const struct pass *p, struct af_phase *ret_phase
 int sched_least(struct sched *s, const struct pass *p) AF_WARN_UNUSED;
 /* Sets tile sizes of the row and inner axes and all that follows from them but UB. */
 void sched_set_tile(struct af_phase *phase, const struct pass *p, int64_t rows, int64_t inner);
-uint32_t sched_blocks(const struct sched *s, const struct af_phase *phase);

@@ -9,8 +9,10 @@
 #include "compiler/schedule/sched.h"
 
 #define MAX_ROWS       4095 /* blocks of one DMA */
-#define MAX_CANDIDATES 24
-#define BLOCK_UNIT     8 /* 32 bytes of float32 */
+#define MAX_CANDIDATES 40
+#define MAX_PIECES     64   /* per core, and of a row */
+#define FEW_CYCLES     5000 /* a kernel for which some cores may be too many */
+#define BLOCK_UNIT     8    /* 32 bytes of float32 */
 
 struct list {
         int64_t items[MAX_CANDIDATES];
@@ -20,7 +22,7 @@ struct best {
         bool found;
         uint64_t cycles;
         int64_t rows, inner;
-        uint32_t buffers;
+        uint32_t buffers, blocks;
 };
 
 static void add(struct list *l, int64_t v, int64_t max) {
@@ -74,10 +76,6 @@ void sched_set_tile(struct af_phase *phase, const struct pass *p, int64_t rows, 
         phase->stages[0].pitch = phase->stages[1].pitch = phase->stages[2].pitch; /* prologue and init share the body's tile */
 }
 
-uint32_t sched_blocks(const struct sched *s, const struct af_phase *phase) {
-        return (uint32_t)AF_MAX(1, AF_MIN(phase->n_tiles, (int64_t)s->soc->vector_cores));
-}
-
 /* UB of the phase with its number of buffers; whether it fits. */
 static int fits(struct sched *s, struct af_phase *ph, const struct pass *p, int64_t rows, int64_t inner, bool *ret_fits) {
         *ret_fits = false;
@@ -90,28 +88,44 @@ static int fits(struct sched *s, struct af_phase *ph, const struct pass *p, int6
         return r;
 }
 
-static int try_tile(struct sched *s, struct af_phase *ph, const struct pass *p, int64_t rows, int64_t inner, struct best *best) {
-        for (uint32_t buffers = 2; buffers >= 1; buffers--) {
-                bool ok;
-                ph->buffers = buffers;
-                int r = fits(s, ph, p, rows, inner, &ok);
+/* Costs a tile that fits on as few cores as leave none with more tiles, and on fewer: where there is little to do starting them costs more.
+ */
+static void try_blocks(struct sched *s, struct af_phase *ph, int64_t rows, int64_t inner, struct best *best) {
+        int64_t cores = s->soc->vector_cores, each = AF_MAX(1, (ph->n_tiles + cores - 1) / cores);
+        uint64_t least = UINT64_MAX;
+        for (uint32_t blocks, last = 0;; each++) {
+                blocks = (uint32_t)AF_MAX(1, (ph->n_tiles + each - 1) / each);
+                if (blocks == last)
+                        continue;
+                last = blocks;
+                sched_cost(s, ph, blocks);
+                if (!best->found || ph->cycles < best->cycles)
+                        *best = (struct best){true, ph->cycles, rows, inner, ph->buffers, blocks};
+                bool worse = s->exhaustive ? ph->cycles > 2 * least : ph->cycles > least || ph->cycles > FEW_CYCLES;
+                least = AF_MIN(least, ph->cycles);
+                if (worse || blocks == 1)
+                        break;
+        }
+}
+
+static int try_tile(struct sched *s, struct af_phase *ph, const struct pass *p, int64_t rows, int64_t inner, struct best *best,
+                    bool *ret_fits) {
+        *ret_fits = false;
+        for (ph->buffers = 2; ph->buffers >= 1 && !*ret_fits; ph->buffers--) {
+                int r = fits(s, ph, p, rows, inner, ret_fits);
                 if (r)
                         return r;
-                if (!ok)
-                        continue;
-                sched_cost(s, ph, sched_blocks(s, ph));
-                if (!best->found || ph->cycles < best->cycles)
-                        *best = (struct best){true, ph->cycles, rows, inner, buffers};
-                break;
+                if (*ret_fits)
+                        try_blocks(s, ph, rows, inner, best);
         }
         return 0;
 }
 
-/* Largest multiple of unit up to max for which the tile fits with double buffers; 0: none. */
+/* Largest multiple of unit up to max for which the tile fits at all; 0: none. */
 static int largest(struct sched *s, struct af_phase *ph, const struct pass *p, bool by_rows, int64_t other, int64_t unit, int64_t max,
                    int64_t *ret) {
         int64_t lo = 0, hi = (max + unit - 1) / unit;
-        ph->buffers = 2;
+        ph->buffers = 1;
         while (lo < hi) {
                 int64_t mid = lo + (hi - lo + 1) / 2, v = AF_MIN(mid * unit, max);
                 bool ok;
@@ -127,15 +141,50 @@ static int largest(struct sched *s, struct af_phase *ph, const struct pass *p, b
         return 0;
 }
 
-/* Tiles of an axis that spread n elements, times `others` independent tiles, evenly over the cores. */
+/* The largest tile, and about the largest that has room for two buffers of each queue. */
+static int add_largest(struct sched *s, struct list *l, struct af_phase *ph, const struct pass *p, bool by_rows, int64_t other,
+                       int64_t unit, int64_t max, int64_t *ret_most) {
+        bool ok;
+        int r = largest(s, ph, p, by_rows, other, unit, max, ret_most);
+        *ret_most = AF_MAX(*ret_most, AF_MIN(unit, max));
+        if (!r)
+                r = fits(s, ph, p, by_rows ? *ret_most : other, by_rows ? other : *ret_most, &ok);
+        if (r)
+                return r;
+        add(l, *ret_most, max);
+        uint64_t need = 2 * (uint64_t)(ph->load_bytes + ph->store_bytes) + ph->calc_bytes + ph->resident_bytes;
+        if (need > s->soc->ub_bytes)
+                add(l, *ret_most * (int64_t)s->soc->ub_bytes / (int64_t)need / unit * unit, max);
+        return 0;
+}
+
+/*
+ * Tiles of n elements of an axis, beside `others` independent tiles, that give every core as much, from few large ones to many small ones;
+ * and over fewer cores where there is too little for all.
+ */
 static void balanced(const struct sched *s, struct list *l, int64_t n, int64_t others, int64_t unit, int64_t max) {
-        int64_t cores = s->soc->vector_cores;
-        for (int64_t waves = 1; waves <= 8; waves *= 2) {
-                int64_t pieces = (cores * waves + others - 1) / others;
+        int64_t cores = s->soc->vector_cores, all = n * AF_MIN(others, INT64_MAX / 2 / n), least = AF_MAX(1, all / (cores * max));
+        for (int64_t m = least; m <= least + MAX_PIECES; m += 1 + (m - least) / 2) {
+                int64_t pieces = AF_MAX(1, (cores * m + others - 1) / others);
+                if (pieces > n)
+                        break;
                 add(l, AF_ALIGN_UP((n + pieces - 1) / pieces, unit), max);
         }
-        for (int64_t blocks = 1; blocks < cores; blocks *= 4)
+        for (int64_t blocks = 1; blocks < cores && others < cores && n / max < cores; blocks += 1 + blocks / 2)
                 add(l, AF_ALIGN_UP((n + blocks - 1) / blocks, unit), max);
+}
+
+/* Tiles with which the transfers of some value are just large enough for the better rate. `other`: elements along the tile's other axis. */
+static void full_speed(const struct sched *s, struct list *l, const struct af_phase *ph, int64_t other, int64_t unit, int64_t max) {
+        for (uint32_t i = 0; i < ph->n_stmts; i++) {
+                if (ph->stmts[i].kind != AF_KSTMT_LOAD || ph->values[ph->stmts[i].dst].hold != AF_HOLD_FULL)
+                        continue;
+                int64_t size = other * af_dtype_size(ph->values[ph->stmts[i].dst].dtype),
+                        n = ((int64_t)s->soc->small_bytes + size - 1) / size;
+                n = AF_ALIGN_UP(n, unit);
+                if (n <= max)
+                        add(l, n, max);
+        }
 }
 
 static int64_t others(const struct pass *p) {
@@ -159,11 +208,10 @@ static int row_candidates(struct sched *s, struct af_phase *ph, const struct pas
                 return 0;
         }
         int64_t extent = p->axes[p->row].extent, max = AF_MIN(extent, MAX_ROWS / unit * unit);
-        int r = largest(s, ph, p, true, inner, unit, max, &most);
+        int r = add_largest(s, l, ph, p, true, inner, unit, max, &most);
         if (r)
                 return r;
-        most = AF_MAX(most, AF_MIN(unit, max));
-        add(l, most, max);
+        full_speed(s, l, ph, inner, unit, most);
         if (p->kind == PASS_ROWS)
                 for (int64_t v = unit; v < most; v *= 2)
                         add(l, v, most);
@@ -179,33 +227,85 @@ static int inner_candidates(struct sched *s, struct af_phase *ph, const struct p
                 add(l, p->inner == AF_NONE ? 1 : p->axes[p->inner].extent, INT64_MAX);
                 return 0;
         }
-        int64_t extent = p->axes[p->inner].extent, unit = p->row == AF_NONE ? AF_KERNEL_ROUND : 64, most;
+        int64_t extent = p->axes[p->inner].extent, unit = BLOCK_UNIT, most;
         int64_t rows = p->row != AF_NONE && p->whole >> p->row & 1 ? p->axes[p->row].extent
                        : p->row != AF_NONE                         ? AF_MIN(p->axes[p->row].extent, row_unit(p))
                                                                    : 1;
-        int r = largest(s, ph, p, false, rows, unit, extent, &most);
+        int r = add_largest(s, l, ph, p, false, rows, unit, extent, &most);
         if (r)
                 return r;
-        most = most ? most : AF_MIN(unit, extent);
-        add(l, most, most);
-        balanced(s, l, extent, others(p) * (p->row != AF_NONE && p->kind != PASS_ROWS ? p->axes[p->row].extent : 1),
-                 p->row == AF_NONE ? unit : BLOCK_UNIT, most);
-        if (p->row != AF_NONE)
-                for (int64_t t = 2 * unit; t < most; t *= 2)
-                        add(l, t, most);
+        if (p->row == AF_NONE) {
+                full_speed(s, l, ph, rows, unit, most);
+                balanced(s, l, extent, others(p), unit, most);
+                return 0;
+        }
+        for (int64_t two = 1; two <= MAX_PIECES && two <= extent; two *= 2)
+                for (int64_t pieces = two; pieces <= 3 * two / 2; pieces += AF_MAX(1, two / 2)) /* 1, 2, 3, 4, 6, 8, 12, ... */
+                        if ((extent + pieces - 1) / pieces <= most)
+                                add(l, AF_ALIGN_UP((extent + pieces - 1) / pieces, unit), most);
         return 0;
+}
+
+/* Where a row is longer than any tile: inner tiles for all rows, half of them, ... */
+static int search_tall(struct sched *s, struct af_phase *ph, const struct pass *p, struct best *best) {
+        int64_t extent = p->axes[p->row].extent, unit = row_unit(p);
+        int r = 0;
+        for (int64_t rows = AF_MIN(extent, MAX_ROWS); !r && rows > unit; rows = (rows + 1) / 2) {
+                struct list inners = {0};
+                int64_t most, tall = AF_ALIGN_UP(rows, unit);
+                bool ok;
+                tall = AF_MIN(tall, extent);
+                r = add_largest(s, &inners, ph, p, false, tall, BLOCK_UNIT, p->axes[p->inner].extent, &most);
+                if (r)
+                        break;
+                full_speed(s, &inners, ph, tall, BLOCK_UNIT, most);
+                balanced(s, &inners, p->axes[p->inner].extent, others(p) * (p->kind == PASS_ROWS ? 1 : (extent + tall - 1) / tall),
+                         BLOCK_UNIT, most);
+                for (uint32_t k = 0; !r && k < inners.n; k++)
+                        r = try_tile(s, ph, p, tall, inners.items[k], best, &ok);
+        }
+        return r;
 }
 
 static int search(struct sched *s, struct af_phase *ph, const struct pass *p, struct variant v, struct best *best) {
         struct list inners = {0};
         int r = inner_candidates(s, ph, p, v, &inners);
+        if (!r && p->row != AF_NONE && !(p->whole >> p->row & 1) && p->kind != PASS_LAST && inners.items[0] < p->axes[p->inner].extent)
+                r = search_tall(s, ph, p, best);
         for (uint32_t i = 0; !r && i < inners.n; i++) {
                 struct list rows = {0};
                 sched_set_tile(ph, p, 1, inners.items[i]);
                 r = row_candidates(s, ph, p, inners.items[i], &rows);
+                bool ok;
                 for (uint32_t k = 0; !r && k < rows.n; k++)
-                        r = try_tile(s, ph, p, rows.items[k], inners.items[i], best);
+                        r = try_tile(s, ph, p, rows.items[k], inners.items[i], best, &ok);
         }
+        return r;
+}
+
+/* Every row tile for one inner tile: what is too large for UB stays so with more rows. */
+static int search_rows(struct sched *s, struct af_phase *ph, const struct pass *p, int64_t inner, struct best *best, bool *ret_fits) {
+        bool whole = p->row == AF_NONE || p->whole >> p->row & 1;
+        int64_t extent = p->row == AF_NONE ? 1 : p->axes[p->row].extent, unit = whole ? extent : row_unit(p), rows = unit;
+        int r;
+        bool ok;
+        *ret_fits = false;
+        do {
+                r = try_tile(s, ph, p, AF_MIN(rows, extent), inner, best, &ok);
+                *ret_fits |= ok;
+                rows += unit;
+        } while (!r && ok && rows - unit < extent && rows <= MAX_ROWS);
+        return r;
+}
+
+static int search_all(struct sched *s, struct af_phase *ph, const struct pass *p, struct variant v, struct best *best) {
+        bool whole = p->inner == AF_NONE || p->kind == PASS_LAST || v.inner_whole || p->whole >> p->inner & 1, ok;
+        int64_t extent = p->inner == AF_NONE ? 1 : p->axes[p->inner].extent, unit = whole ? extent : BLOCK_UNIT, inner = unit;
+        int r;
+        do {
+                r = search_rows(s, ph, p, AF_MIN(inner, extent), best, &ok);
+                inner += unit;
+        } while (!r && ok && inner - unit < extent);
         return r;
 }
 
@@ -229,7 +329,7 @@ int sched_tile(struct sched *s, const struct pass *p, struct af_phase *ret_phase
                         continue;
                 int r = sched_lower(s, p, variants[i], &ph);
                 if (!r)
-                        r = search(s, &ph, p, variants[i], &best);
+                        r = s->exhaustive ? search_all(s, &ph, p, variants[i], &best) : search(s, &ph, p, variants[i], &best);
                 if (r)
                         return r;
                 if (!best.found || (found && best.cycles >= ret_phase->cycles))
@@ -239,7 +339,8 @@ int sched_tile(struct sched *s, const struct pass *p, struct af_phase *ret_phase
                 r = sched_allocate(s, &ph);
                 if (r)
                         return r;
-                sched_cost(s, &ph, sched_blocks(s, &ph));
+                ph.blocks = best.blocks;
+                sched_cost(s, &ph, ph.blocks);
                 *ret_phase = ph;
                 found = true;
         }

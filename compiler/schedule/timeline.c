@@ -305,24 +305,69 @@ static int64_t begin_of(const struct walk *w, int64_t block) {
         return w->p->n_tiles * block / w->blocks;
 }
 
-void sched_cost(const struct sched *s, struct af_phase *phase, uint32_t blocks) {
+/* One core by itself; at most MAX_TILES of its tiles, the rest being like them. */
+static void one_core(const struct sched *s, struct walk *w, int64_t block, double *ret_cycles, double *ret_bytes) {
         struct core core = {0};
-        struct walk w = {.soc = s->soc, .p = phase, .blocks = blocks, .core = &core};
-        int64_t most = (phase->n_tiles + blocks - 1) / blocks, block = 0;
+        int64_t begin = begin_of(w, block), all = begin_of(w, block + 1) - begin, n = AF_MIN(all, MAX_TILES);
         if (s->started) {
-                core.heads[MTE2] = head_of_loads(s->soc, UINT64_MAX, blocks);
+                core.heads[MTE2] = head_of_loads(s->soc, UINT64_MAX, w->blocks);
                 core.heads[V] = s->soc->head_vector;
                 core.heads[MTE3] = s->soc->head_mte3;
                 core.loaded = (uint64_t)s->soc->head_mte2_small_bytes;
         }
         uint64_t loaded = core.loaded;
-        while (block + 1 < blocks && begin_of(&w, block + 1) - begin_of(&w, block) < most)
-                block++;
-        int64_t begin = begin_of(&w, block), n = AF_MIN(most, MAX_TILES);
-        run_core(&w, begin, begin + n);
-        double factor = n ? (double)most / (double)n : 0;
-        phase->cycles = (uint64_t)(core.clock[V] * factor + .5);
-        phase->hbm_bytes = (uint64_t)((double)(core.loaded - loaded + core.stored) * (n ? (double)phase->n_tiles / (double)n : 0));
+        w->core = &core;
+        run_core(w, begin, begin + n);
+        double factor = n ? (double)all / (double)n : 0;
+        *ret_cycles = core.clock[V] * factor;
+        *ret_bytes = (double)(core.loaded - loaded + core.stored) * factor;
+}
+
+/* Elements of the first n tiles. */
+static double elements_before(const struct af_phase *p, int64_t n) {
+        double all = 0, inside = 1; /* of the axes further in */
+        for (uint32_t a = p->n_axes; a-- > 0;) {
+                const struct af_axis *x = &p->axes[a];
+                if (x->role != AF_AXIS_BLOCK)
+                        continue;
+                int64_t tiles = tiles_of(x), i = n % tiles, full = x->ragged_tail ? x->extent - 1 : x->extent;
+                double start = (double)AF_MIN(i * x->tile, full),
+                       length = i * x->tile < full ? (double)AF_MIN(x->tile, full - i * x->tile) : 1;
+                all = start * inside + length * all;
+                inside *= (double)x->extent;
+                n /= tiles;
+        }
+        return n > 0 ? inside : all;
+}
+
+/* The longest of three cores: one with most elements, one with most tiles, and the last, whose tiles may be short: their transfers are
+ * slow. */
+void sched_cost(const struct sched *s, struct af_phase *phase, uint32_t blocks) {
+        struct walk w = {.soc = s->soc, .p = phase, .blocks = blocks};
+        int64_t by_elements = 0, by_tiles = 0, tiles[2] = {0};
+        double elements[2] = {0}, before = 0, cycles[3] = {0}, bytes[3] = {0};
+        for (int64_t block = 0; block < blocks; block++) {
+                int64_t t = begin_of(&w, block + 1) - begin_of(&w, block);
+                double end = elements_before(phase, begin_of(&w, block + 1)), e = end - before;
+                before = end;
+                if (e > elements[0] || (e == elements[0] && t > tiles[0])) {
+                        by_elements = block;
+                        elements[0] = e;
+                        tiles[0] = t;
+                }
+                if (t > tiles[1] || (t == tiles[1] && e > elements[1])) {
+                        by_tiles = block;
+                        elements[1] = e;
+                        tiles[1] = t;
+                }
+        }
+        one_core(s, &w, by_elements, &cycles[0], &bytes[0]);
+        if (by_tiles != by_elements)
+                one_core(s, &w, by_tiles, &cycles[1], &bytes[1]);
+        if (by_tiles + 1 != blocks && by_elements + 1 != blocks)
+                one_core(s, &w, blocks - 1, &cycles[2], &bytes[2]);
+        phase->cycles = (uint64_t)(AF_MAX(cycles[0], AF_MAX(cycles[1], cycles[2])) + .5);
+        phase->hbm_bytes = elements[0] > 0 ? (uint64_t)(bytes[0] * before / elements[0] + .5) : 0;
 }
 
 static int64_t turns_of(const struct af_phase *p) {
