@@ -46,7 +46,7 @@ struct af_job {
         uint32_t *canonical; /* per node: its canonical number, or AF_NONE for a copy that the outputs pass added */
         struct af_fusion fusion;
         const char **unfit;            /* per node: NULL, or why no kernel can be made even of it alone */
-        bool *solo;                    /* per node: groups with it failed to schedule; keep it alone */
+        uint32_t *fence, n_fences;     /* per node: part of a group that failed to schedule; parts with two numbers are kept apart */
         struct af_kernel_out *kernels; /* per group */
         struct af_unit *units;
         uint32_t n_units;

@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuse: groups and their loop trees. Fusion asks the schedule cheaply whether a set of nodes can be one kernel; where the full schedule
- * says no after all, those nodes are kept apart and fusion runs again, so that the answer is a smaller group, never an error.
+ * says no after all, the group is cut in two and fusion runs again, so that the answer is smaller groups, never an error.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "compiler/driver/job.h"
 
-static bool fusable(void *userdata, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why) {
+static bool fusable(void *userdata, const struct af_graph *g, const struct af_fuse_question *q, struct af_fuse_answer *ret) {
         struct af_job *job = userdata;
-        for (uint32_t i = 0; i < n_nodes; i++) {
-                if (job->unfit[nodes[i]]) {
-                        *ret_why = job->unfit[nodes[i]];
+        for (uint32_t i = 0; i < q->n_nodes; i++)
+                if (job->unfit[q->nodes[i]]) {
+                        ret->why = job->unfit[q->nodes[i]];
                         return false;
                 }
-                if (job->solo[nodes[i]] && n_nodes > 1) {
-                        *ret_why = "a larger kernel with this node did not fit";
-                        return false;
-                }
-        }
-        return af_schedule_fusable_in(&job->scratch, &job->soc, g, nodes, n_nodes, ret_why);
+        return af_schedule_ask(&job->scratch, &job->soc, g, q, ret);
 }
 
 /* The kernel of an alike group with this group's values as arguments: values[i] of this one stands for first[i] of the other. */
@@ -45,15 +40,21 @@ static int share_kernel(struct af_job *job, const struct af_kernel *k, const uin
         return 0;
 }
 
-/* A group that did not fit: larger groups with its nodes, and with such nodes, are not tried again. */
-static void mark_unfit(struct af_job *job, const struct af_group *group, const char *why) {
+/* A group that did not fit comes apart where few bytes pass; a node that does not fit alone is for the framework, and so are all alike. */
+static int mark_unfit(struct af_job *job, const struct af_group *group, const char *why) {
         const uint32_t *node_class = job->fusion.alike->node_class;
-        for (uint32_t j = 0; j < group->n_nodes; j++)
-                if (group->n_nodes > 1)
-                        job->solo[group->nodes[j]] = true;
-        for (uint32_t n = 0; group->n_nodes == 1 && n < job->graph.n_nodes; n++)
-                if (node_class[n] == node_class[group->nodes[0]])
-                        job->unfit[n] = why ? why : "no schedule";
+        uint32_t at;
+        if (group->n_nodes == 1) {
+                for (uint32_t n = 0; n < job->graph.n_nodes; n++)
+                        if (node_class[n] == node_class[group->nodes[0]])
+                                job->unfit[n] = why ? why : "no schedule";
+                return 0;
+        }
+        int r = af_fusion_cut(&job->graph, group, &at);
+        for (uint32_t i = 0; !r && i < group->n_nodes; i++)
+                job->fence[group->nodes[i]] = job->n_fences + (i < at ? 1 : 2);
+        job->n_fences += 2;
+        return r;
 }
 
 /* Groups seen so far, by likeness. */
@@ -106,21 +107,25 @@ static int schedule_groups(struct af_job *job, bool *ret_again) {
                 if (job->kernels[i].kernel)
                         continue;
                 *ret_again = true;
-                mark_unfit(job, &job->fusion.groups[i], why);
+                r = mark_unfit(job, &job->fusion.groups[i], why);
+                if (r)
+                        return r;
         }
         return 0;
 }
 
 int af_pass_fuse(struct af_job *job) {
         static const struct af_rules none;
+        const struct af_rules *rules = job->opts->no_fuse ? &none : &job->env->rules;
         uint32_t n = job->graph.n_nodes;
         job->unfit = af_arena_calloc(job->arena, n, sizeof(*job->unfit));
-        job->solo = af_arena_calloc(job->arena, n, sizeof(*job->solo));
-        if (!job->unfit || !job->solo)
+        job->fence = af_arena_calloc(job->arena, n, sizeof(*job->fence));
+        if (!job->unfit || !job->fence)
                 return -ENOMEM;
+        struct af_fuse_ask ask = {.fusable = fusable, .userdata = job, .fence = job->fence};
         for (bool again = true; again;) {
-                again = false; /* ends: each further round marks at least one more node, twice at most */
-                int r = af_fuse(&job->graph, job->opts->no_fuse ? &none : &job->env->rules, &job->soc, fusable, job, &job->fusion);
+                again = false; /* ends: each further round keeps nodes apart that shared a group, or leaves one to the framework */
+                int r = af_fuse(&job->graph, rules, &job->soc, &ask, &job->fusion);
                 if (!r)
                         r = schedule_groups(job, &again);
                 if (r)

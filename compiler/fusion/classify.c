@@ -26,6 +26,12 @@ static bool is_dense(const struct af_graph *g, uint32_t value) {
         return true;
 }
 
+/* Whether numeric/ writes the node as a program of primitives. */
+static bool has_program(enum af_op_class cls) {
+        return cls == AF_CLASS_ELEMENTWISE || cls == AF_CLASS_COMPARE || cls == AF_CLASS_SELECT || cls == AF_CLASS_CAST ||
+               cls == AF_CLASS_BROADCAST || cls == AF_CLASS_REDUCE;
+}
+
 uint32_t fuse_node_flags(const struct fuse *f, uint32_t node) {
         const struct af_graph *g = f->g;
         const struct af_node *n = &g->nodes[node];
@@ -34,7 +40,7 @@ uint32_t fuse_node_flags(const struct fuse *f, uint32_t node) {
         for (uint32_t i = 0; i < n->n_in; i++) {
                 if (fuse_is_immediate(g, n->in[i]))
                         continue;
-                bool elementwise = cls != AF_CLASS_VIEW && cls != AF_CLASS_REDUCE && n->n_out == 1;
+                bool elementwise = has_program(cls) && cls != AF_CLASS_REDUCE;
                 if (elementwise && !same_dims(&g->values[n->in[i]], &g->values[n->out[0]]))
                         flags |= FUSE_BROADCAST;
                 if (!is_dense(g, n->in[i]))
@@ -57,8 +63,7 @@ uint32_t fuse_node_dtypes(const struct fuse *f, uint32_t node) {
         return dtypes;
 }
 
-/* Nodes that an output or an effect needs. */
-static void mark_live(struct fuse *f) {
+void fuse_mark_live(struct fuse *f) {
         const struct af_graph *g = f->g;
         for (uint32_t i = 0; i < g->n_outputs; i++) {
                 const struct af_value *v = &g->values[g->outputs[i].value];
@@ -97,12 +102,10 @@ static const char *expand_reason(const struct fuse *f, const struct af_node *n) 
 
 static const char *value_reason(struct fuse *f, uint32_t value) {
         const struct af_value *v = &f->g->values[value];
-        int64_t dims[AF_LIMIT_RANK];
-        if (!(f->soc->dtypes & AF_DTYPE_BIT(v->dtype))) {
-                const char *text = af_arena_printf(f->g->arena, "dtype %s is not supported on %s", af_dtype_name(v->dtype), f->soc->name);
-                return text ? text : "dtype not supported";
-        }
-        return af_value_static_dims(f->g, value, dims) ? NULL : "symbolic shape";
+        if (f->soc->dtypes & AF_DTYPE_BIT(v->dtype))
+                return NULL;
+        const char *text = af_arena_printf(f->g->arena, "dtype %s is not supported on %s", af_dtype_name(v->dtype), f->soc->name);
+        return text ? text : "dtype not supported";
 }
 
 /* NULL, or why no kernel can hold such a node, whatever the schedule says. */
@@ -111,7 +114,7 @@ static const char *class_reason(struct fuse *f, uint32_t node) {
         const struct af_node *n = &g->nodes[node];
         enum af_op_class cls = af_op_info(n->op)->cls;
         const char *why = NULL;
-        if (cls > AF_CLASS_VIEW) {
+        if (cls == AF_CLASS_OPAQUE || cls == AF_CLASS_COMPOSITE) {
                 const char *text = af_arena_printf(g->arena, "no template for op class %s", af_op_class_name(cls));
                 return text ? text : "no template for this op class";
         }
@@ -120,28 +123,30 @@ static const char *class_reason(struct fuse *f, uint32_t node) {
                         why = value_reason(f, n->in[i]);
         for (uint32_t i = 0; !why && i < n->n_out; i++)
                 why = value_reason(f, n->out[i]);
-        if (!why && cls != AF_CLASS_VIEW)
-                why = expand_reason(f, n);
-        return why;
+        return !why && has_program(cls) ? expand_reason(f, n) : why;
 }
 
-/* NULL, or why no kernel can hold the node alone; what the node's class decides is found once for all nodes that are alike. */
-static const char *alone_reason(struct fuse *f, uint32_t node) {
-        uint32_t k = f->alike->node_class[node];
-        const char *why = NULL;
+/* Why no kernel can hold the node alone, or NULL; what the node's class decides is found once for all nodes that are alike. */
+static int alone_reason(struct fuse *f, uint32_t node, const char **ret_why) {
+        uint32_t k = f->alike->node_class[node], n;
+        struct af_fuse_answer answer;
         if (!f->reason_known[k]) {
                 f->reasons[k] = class_reason(f, node);
                 f->reason_known[k] = true;
         }
-        if (f->reasons[k])
-                return f->reasons[k];
-        return fuse_ask(f, &node, 1, &why) ? NULL : why;
+        *ret_why = f->reasons[k];
+        if (*ret_why)
+                return 0;
+        f->nodes[0] = node;
+        int r = fuse_stored(f, n = 1);
+        if (!r && !fuse_ask(f, n, &answer))
+                *ret_why = answer.why;
+        return r;
 }
 
 int fuse_classify(struct fuse *f) {
         const struct af_graph *g = f->g;
         uint32_t last_effect = AF_NONE;
-        mark_live(f);
         for (uint32_t n = 0; n < g->n_nodes; n++) {
                 const struct af_node *node = &g->nodes[n];
                 f->effect_prev[n] = f->effect_next[n] = AF_NONE;
@@ -156,8 +161,9 @@ int fuse_classify(struct fuse *f) {
                 /* squeeze and unsqueeze keep any strides; a reshape is the same memory only where that has no gaps */
                 if (af_op_info(node->op)->cls == AF_CLASS_VIEW)
                         f->alias[n] = node->op != AF_OP_RESHAPE || is_dense(g, node->in[0]);
-                if (!f->alias[n])
-                        f->fallback[n] = alone_reason(f, n);
+                int r = f->alias[n] ? 0 : alone_reason(f, n, &f->fallback[n]);
+                if (r)
+                        return r;
         }
         return 0;
 }

@@ -62,7 +62,10 @@ static int group_outputs(struct fuse *f, const uint32_t *group_of, uint32_t numb
 
 static int emit_group(struct fuse *f, uint32_t root, uint32_t *group_of, struct af_fusion *ret) {
         struct af_group *group = &ret->groups[ret->n_groups];
-        uint32_t n = fuse_candidate(f, root, AF_NONE), number = ret->n_groups;
+        uint32_t n, number = ret->n_groups;
+        int r = fuse_candidate(f, root, AF_NONE, &n);
+        if (r)
+                return r;
         if (n == 0)
                 return 0; /* views only: no kernel */
         *group = (struct af_group){.n_nodes = n, .rule = f->groups[root].rule};
@@ -75,7 +78,7 @@ static int emit_group(struct fuse *f, uint32_t root, uint32_t *group_of, struct 
                 group->rule = fuse_match_single(f, root);
         group->tmpl = group->rule ? group->rule->tmpl : has_reduce(f->g, group) ? "reduce_fusion_kernel" : "pointwise_fusion_kernel";
         ret->n_groups++;
-        int r = group_inputs(f, group_of, number, group);
+        r = group_inputs(f, group_of, number, group);
         return r ? r : group_outputs(f, group_of, number, group);
 }
 
@@ -145,29 +148,42 @@ static void put_refusal(const struct fuse *f, const struct fuse_record *r, struc
                                             [FUSE_LAYOUT] = "memory_layout: a tensor is not row-major contiguous",
                                             [FUSE_TWO_REDUCTIONS] = "two reductions in one kernel",
                                             [FUSE_BROADCAST_BACK] = "a reduced value is spread over a larger shape again",
+                                            [FUSE_RULE_REDUCTIONS] = "max_reductions of the rule",
                                             [FUSE_RULE_NODES] = "max_nodes of the rule",
+                                            [FUSE_FENCE] = "a larger kernel with both did not fit",
                                             [FUSE_CYCLE] = "a kernel between the two needs one and feeds the other",
-                                            [FUSE_CYCLE_LONG] = "too much lies between the two to rule out a cycle"};
+                                            [FUSE_CYCLE_LONG] = "too much lies between the two to rule out a cycle",
+                                            [FUSE_MEETINGS] = "all cores would meet more often than a launch is worth"};
         if (r->why == FUSE_NODES)
                 af_buf_printf(buf, "more than %" PRIu32 " nodes", f->soc->max_nodes);
         else if (r->why == FUSE_INPUTS)
                 af_buf_printf(buf, "more than %" PRIu32 " inputs or %u pointers", f->soc->max_inputs, FUSE_MAX_ARGS);
         else if (r->why == FUSE_SCHEDULE)
                 af_buf_put_str(buf, r->text ? r->text : "one kernel cannot run both");
+        else if (r->why == FUSE_MORE_BYTES)
+                af_buf_printf(buf, "one kernel moves %" PRId64 " bytes, two move %" PRId64, r->together, r->apart);
         else
                 af_buf_put_str(buf, texts[r->why]);
+}
+
+static void put_gain(const struct fuse_record *r, struct af_buf *buf) {
+        int64_t saved = r->apart - r->together;
+        if (saved > 0)
+                af_buf_printf(buf, "%" PRId64 " bytes%s saved", saved, r->launches_saved ? " and a launch" : "");
+        else
+                af_buf_put_str(buf, r->launches_saved ? "a launch saved" : "a view costs nothing");
 }
 
 static int add_decision(struct fuse *f, struct af_fusion *ret, const struct fuse_record *r, struct af_buf *buf) {
         struct af_decision *d = &ret->decisions[ret->n_decisions++];
         af_buf_clear(buf);
         if (r->why == FUSE_MERGED)
-                af_buf_printf(buf, "%" PRId64 " bytes and a launch saved", r->bytes_saved);
+                put_gain(r, buf);
         else
                 put_refusal(f, r, buf);
         af_buf_put_str(buf, ": ");
         put_node(f->g, r->producer, buf);
-        af_buf_put_str(buf, " into ");
+        af_buf_put_str(buf, r->rule && strcmp(r->rule->type, "siblings") == 0 ? " beside " : " into ");
         put_node(f->g, r->consumer, buf);
         if (af_buf_error(buf))
                 return -ENOMEM;
@@ -175,7 +191,7 @@ static int add_decision(struct fuse *f, struct af_fusion *ret, const struct fuse
                                   .consumer = r->consumer,
                                   .producer = r->producer,
                                   .rule = r->rule,
-                                  .bytes_saved = r->why == FUSE_MERGED ? r->bytes_saved : 0,
+                                  .bytes_saved = r->why == FUSE_MERGED ? r->apart - r->together : 0,
                                   .reason = af_arena_memdup(f->g->arena, buf->data, buf->size)};
         return d->reason ? 0 : -ENOMEM;
 }

@@ -8,30 +8,57 @@
 #include <string.h>
 
 #include "compiler/fusion/fuse.h"
+#include "compiler/graph/traffic.h"
 
-static int record(struct fuse *f, enum fuse_refusal why, uint32_t p, uint32_t c, const struct af_rule *rule, const char *text,
-                  int64_t bytes) {
-        int r = af_arena_grow(&f->scratch, &f->records, &f->cap_records, f->n_records + 1, sizeof(*f->records));
-        if (r)
-                return r;
-        f->records[f->n_records++] = (struct fuse_record){why, p, c, rule, text, bytes};
-        return 0;
+static int record(struct fuse *f, struct fuse_record r) {
+        int e = af_arena_grow(&f->scratch, &f->records, &f->cap_records, f->n_records + 1, sizeof(*f->records));
+        if (!e)
+                f->records[f->n_records++] = r;
+        return e;
 }
 
 static unsigned log2_floor(uint32_t n) {
         return 31u - (unsigned)__builtin_clz(n);
 }
 
-/* Asks the schedule about the union, where it is time to. */
-static bool schedule_agrees(struct fuse *f, uint32_t p, uint32_t c, bool *ret_asked, const char **ret_why) {
-        const struct fuse_group *gp = &f->groups[p], *gc = &f->groups[c];
+/* Whether it is time to ask the schedule about the union: always while it is small, and around reductions somewhat longer. */
+static bool is_time(const struct fuse_group *gp, const struct fuse_group *gc) {
         uint32_t n = gp->n_nodes + gc->n_nodes, large = AF_MAX(gp->n_nodes, gc->n_nodes), small = n - large;
-        bool careful = (gp->flags | gc->flags) & FUSE_CAREFUL;
-        *ret_asked = careful || n <= FUSE_ASK_ALWAYS || small > FUSE_ASK_ALWAYS / 4 || log2_floor(n) > log2_floor(large);
+        bool careful = (gp->flags | gc->flags) & FUSE_CAREFUL, reduces = gp->n_reduce + gc->n_reduce > 0;
+        uint32_t always = reduces ? FUSE_ASK_REDUCING : FUSE_ASK_ALWAYS;
+        return careful || n <= always || small > FUSE_ASK_ALWAYS / 4 || log2_floor(n) > log2_floor(large);
+}
+
+/* Cycles that the union saves: bytes through all cores, and a launch, less the meetings that it adds. */
+static double gain(const struct fuse *f, const struct fuse_group *gp, const struct fuse_group *gc, const struct af_fuse_answer *u) {
+        double rate = f->soc->load.a * f->soc->vector_cores + f->soc->load.b, cycles = 0;
+        if (rate > 0)
+                cycles = (double)(gp->bytes + gc->bytes - u->bytes) / rate;
+        if (gp->n_computing > 0 && gc->n_computing > 0)
+                cycles += f->soc->launch_cycles;
+        return cycles - ((double)u->meetings - gp->meetings - gc->meetings) * f->soc->sync_all_cycles;
+}
+
+/* Asks the schedule about the union, where it is time to, and weighs its answer. *ret: what the union costs. */
+static int weigh(struct fuse *f, uint32_t p, uint32_t c, const struct fuse_union *u, bool *ret_asked, struct af_fuse_answer *ret,
+                 enum fuse_refusal *ret_why) {
+        const struct fuse_group *gp = &f->groups[p], *gc = &f->groups[c];
+        uint32_t n;
+        *ret_asked = is_time(gp, gc);
+        *ret = (struct af_fuse_answer){.bytes = gp->bytes + gc->bytes - (gp->turn_bytes + gc->turn_bytes - u->turn_bytes),
+                                       .meetings = gp->meetings + gc->meetings};
         if (!*ret_asked)
-                return true;
-        n = fuse_candidate(f, p, c);
-        return n <= 1 || fuse_ask(f, f->nodes, n, ret_why);
+                return 0;
+        int r = fuse_candidate(f, p, c, &n);
+        if (r || n <= 1)
+                return r;
+        if (!fuse_ask(f, n, ret))
+                *ret_why = FUSE_SCHEDULE;
+        else if (ret->bytes > gp->bytes + gc->bytes)
+                *ret_why = FUSE_MORE_BYTES;
+        else if (gain(f, gp, gc, ret) < 0)
+                *ret_why = FUSE_MEETINGS;
+        return 0;
 }
 
 /* First rule that allows the merge; the refusal of the rule that came furthest otherwise. */
@@ -51,40 +78,44 @@ static enum fuse_refusal try_rules(struct fuse *f, uint32_t p, uint32_t c, const
         return furthest;
 }
 
-static int check_limits(struct fuse *f, uint32_t p, uint32_t c, enum fuse_refusal *ret_why) {
-        uint32_t n_reads, n_stored;
-        if (f->groups[p].n_nodes + f->groups[c].n_nodes > f->soc->max_nodes) {
-                *ret_why = FUSE_NODES;
-                return 0;
-        }
-        int r = fuse_union_args(f, p, c, NULL, &n_reads, &n_stored);
-        if (!r && (n_reads > f->soc->max_inputs || n_reads + n_stored > FUSE_MAX_ARGS))
-                *ret_why = FUSE_INPUTS;
-        return r;
+static enum fuse_refusal check_limits(const struct fuse *f, uint32_t p, uint32_t c, const struct fuse_union *u) {
+        const struct fuse_group *gp = &f->groups[p], *gc = &f->groups[c];
+        if (gp->fence && gc->fence && gp->fence != gc->fence)
+                return FUSE_FENCE;
+        if (gp->n_nodes + gc->n_nodes > f->soc->max_nodes)
+                return FUSE_NODES;
+        if (u->n_reads > f->soc->max_inputs || u->n_reads + u->n_stored > FUSE_MAX_ARGS)
+                return FUSE_INPUTS;
+        return FUSE_MERGED;
 }
 
-/* Merges the groups of two linked nodes if everything allows it. *ret_why tells. 0 or -ENOMEM. */
-static int try_merge(struct fuse *f, uint32_t producer, uint32_t consumer, enum fuse_refusal *ret_why) {
+int fuse_try(struct fuse *f, uint32_t producer, uint32_t consumer, enum fuse_refusal *ret_why) {
         uint32_t p = fuse_find(f, producer), c = fuse_find(f, consumer);
-        const struct af_rule *rule;
+        struct fuse_record rec = {.producer = producer, .consumer = consumer, .apart = f->groups[p].bytes + f->groups[c].bytes};
         struct fuse_crossing x;
-        const char *text = NULL;
+        struct fuse_union u;
+        struct af_fuse_answer answer = {0};
         bool asked = false;
         fuse_cross(f, p, c, &x);
-        enum fuse_refusal why = try_rules(f, p, c, &x, consumer, &rule);
-        int r = why ? 0 : check_limits(f, p, c, &why);
-        if (r)
-                return r;
-        if (!why)
-                why = fuse_order(f, p, c);
-        if (!why && !schedule_agrees(f, p, c, &asked, &text))
-                why = FUSE_SCHEDULE;
-        if (!why) {
-                r = fuse_join(f, p, c, rule);
-                f->groups[fuse_find(f, p)].asked = asked;
+        rec.why = try_rules(f, p, c, &x, consumer, &rec.rule);
+        rec.launches_saved = f->groups[p].n_computing > 0 && f->groups[c].n_computing > 0;
+        int r = rec.why ? 0 : fuse_unite(f, p, c, false, &u);
+        if (!r && !rec.why)
+                rec.why = check_limits(f, p, c, &u);
+        if (!r && !rec.why)
+                rec.why = fuse_order(f, p, c);
+        if (!r && !rec.why)
+                r = weigh(f, p, c, &u, &asked, &answer, &rec.why);
+        rec.text = answer.why;
+        rec.together = answer.bytes;
+        if (!r && !rec.why && !(r = fuse_join(f, p, c, rec.rule))) {
+                struct fuse_group *joined = &f->groups[fuse_find(f, p)];
+                joined->asked = asked;
+                joined->bytes = answer.bytes;
+                joined->meetings = answer.meetings;
         }
-        *ret_why = why;
-        return r ? r : record(f, why, producer, consumer, rule, text, x.bytes_saved);
+        *ret_why = rec.why;
+        return r ? r : record(f, rec);
 }
 
 /* Tries to merge a node's group with the groups of its consumers. *ret_again: a cycle stood in the way, which a later merge may remove. */
@@ -98,7 +129,7 @@ static int scan_node(struct fuse *f, uint32_t n, bool *ret_merged, bool *ret_aga
                         enum fuse_refusal why;
                         if (f->fallback[user] || c == fuse_find(f, n) || c == refused)
                                 continue;
-                        int r = try_merge(f, n, user, &why);
+                        int r = fuse_try(f, n, user, &why);
                         if (r)
                                 return r;
                         refused = why ? c : AF_NONE;
@@ -136,12 +167,16 @@ static int take_apart(struct fuse *f, uint32_t *todo, uint32_t *ret_n) {
         if (!apart)
                 return -ENOMEM;
         for (uint32_t n = 0; n < n_nodes; n++) {
-                const char *why;
+                struct af_fuse_answer answer;
                 if (!f->live[n] || f->fallback[n] || f->parent[n] != n || f->groups[n].asked)
                         continue;
                 f->groups[n].asked = true;
-                uint32_t size = fuse_candidate(f, n, AF_NONE);
-                apart[n] = size > 1 && !fuse_ask(f, f->nodes, size, &why);
+                uint32_t size;
+                int r = fuse_candidate(f, n, AF_NONE, &size);
+                if (r)
+                        return r;
+                apart[n] = size > 1 && !fuse_ask(f, size, &answer);
+                f->groups[n].bytes = size > 1 && !apart[n] ? answer.bytes : f->groups[n].bytes;
         }
         for (uint32_t n = 0; n < n_nodes; n++)
                 if (f->live[n] && !f->fallback[n] && apart[fuse_find(f, n)])
@@ -156,6 +191,20 @@ static int take_apart(struct fuse *f, uint32_t *todo, uint32_t *ret_n) {
         return k ? fuse_renumber(f) : 0;
 }
 
+/* Producers into consumers, then siblings, until nothing changes. */
+static int merge_all(struct fuse *f, uint32_t *todo, uint32_t n_todo) {
+        bool merged = true;
+        int r = merge_backwards(f, todo, n_todo);
+        for (unsigned round = 0; !r && merged && round < FUSE_MAX_ROUNDS; round++) {
+                r = fuse_siblings(f, &merged);
+                for (uint32_t n = n_todo = 0; n < f->g->n_nodes; n++)
+                        todo[n_todo++] = n;
+                if (!r && merged)
+                        r = merge_backwards(f, todo, n_todo);
+        }
+        return r;
+}
+
 static int scan(struct fuse *f) {
         uint32_t n_todo = f->g->n_nodes, *todo = af_arena_calloc(&f->scratch, n_todo, sizeof(*todo));
         if (!todo)
@@ -163,7 +212,7 @@ static int scan(struct fuse *f) {
         for (uint32_t n = 0; n < n_todo; n++)
                 todo[n] = n;
         while (n_todo > 0) { /* twice at most: what is merged carefully has the schedule's word already */
-                int r = merge_backwards(f, todo, n_todo);
+                int r = merge_all(f, todo, n_todo);
                 if (!r)
                         r = take_apart(f, todo, &n_todo);
                 if (r)
@@ -211,6 +260,8 @@ static int allocate(struct fuse *f) {
         f->fallback = af_arena_calloc(&f->scratch, n, sizeof(*f->fallback));
         f->users_first = af_arena_calloc(&f->scratch, (size_t)n_values + 1, sizeof(uint32_t));
         f->n_outside = af_arena_calloc(&f->scratch, n_values, sizeof(uint32_t));
+        f->n_inside = af_arena_calloc(&f->scratch, n_values, sizeof(uint32_t));
+        f->bytes = af_arena_calloc(&f->scratch, n_values, sizeof(*f->bytes));
         f->value_mark = af_arena_calloc(&f->scratch, n_values, sizeof(uint32_t));
         f->is_output = af_arena_calloc(&f->scratch, n_values, sizeof(bool));
         return f->alike && f->groups && f->live && f->after_reduce && f->alias && f->fallback && f->users_first && f->n_outside &&
@@ -221,12 +272,17 @@ static int allocate(struct fuse *f) {
 
 static int start(struct fuse *f) {
         int r = allocate(f);
+        f->budget = FUSE_CYCLE_BUDGET;
+        if (!r)
+                fuse_mark_live(f);
+        for (uint32_t v = 0; !r && v < f->g->n_values; v++)
+                f->bytes[v] = af_value_bytes(f->g, v);
+        if (!r)
+                r = index_users(f);
         if (!r)
                 r = fuse_ask_init(f);
         if (!r)
                 r = fuse_classify(f);
-        if (!r)
-                r = index_users(f);
         for (uint32_t n = 0; !r && n < f->g->n_nodes; n++) {
                 f->parent[n] = n;
                 f->next[n] = AF_NONE;
@@ -238,9 +294,9 @@ static int start(struct fuse *f) {
 
 static int (*const steps[])(struct fuse *f) = {start, scan};
 
-int af_fuse(const struct af_graph *g, const struct af_rules *rules, const struct af_soc *soc, af_fusable_fn fusable, void *userdata,
+int af_fuse(const struct af_graph *g, const struct af_rules *rules, const struct af_soc *soc, const struct af_fuse_ask *ask,
             struct af_fusion *ret_fusion) {
-        struct fuse f = {.g = g, .rules = rules, .soc = soc, .fusable = fusable, .userdata = userdata};
+        struct fuse f = {.g = g, .rules = rules, .soc = soc, .ask = ask};
         struct af_fusion fusion = {0};
         int r = 0;
         af_arena_init(&f.scratch, 0);

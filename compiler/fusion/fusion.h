@@ -41,14 +41,33 @@ struct af_fusion {
         struct af_alike *alike; /* finds groups that are alike: one kernel serves them all */
 };
 
-/*
- * Asked of a candidate set of nodes (topological order): can one kernel run it within the SoC's limits? The schedule answers: it owns axes,
- * layout and UB. *ret_why gets text from arena where not.
- */
-typedef bool (*af_fusable_fn)(void *userdata, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why);
+/* A candidate for one kernel. */
+struct af_fuse_question {
+        const uint32_t *nodes; /* topological order */
+        uint32_t n_nodes;
+        const uint32_t *stored; /* values that stay in memory: outputs of the graph, and what others read */
+        uint32_t n_stored;
+};
+struct af_fuse_answer {
+        const char *why;   /* where it cannot be one kernel; lives in the graph's arena */
+        int64_t bytes;     /* moved through HBM, about; below 0: as if in one turn over the data (af_traffic) */
+        uint32_t meetings; /* times that all cores must meet */
+};
+/* Can one kernel run it within the SoC's limits? The schedule answers: it owns axes, layout and UB. The same for all that are alike. */
+typedef bool (*af_fusable_fn)(void *userdata, const struct af_graph *g, const struct af_fuse_question *q, struct af_fuse_answer *ret);
+struct af_fuse_ask {
+        af_fusable_fn fusable;
+        void *userdata;
+        const uint32_t *fence; /* per node, or NULL: nodes of two numbers other than 0 do not share a kernel */
+};
 
 /* Partitions g. Everything returned is in g->arena. 0 or -ENOMEM. */
-int af_fuse(const struct af_graph *g, const struct af_rules *rules, const struct af_soc *soc, af_fusable_fn fusable, void *userdata,
+int af_fuse(const struct af_graph *g, const struct af_rules *rules, const struct af_soc *soc, const struct af_fuse_ask *ask,
             struct af_fusion *ret_fusion) AF_WARN_UNUSED;
+/*
+ * For a group of several nodes that no kernel can run after all: where to cut its list of nodes so that few bytes pass from the first
+ * *ret_at nodes to the rest, neither side small. Both sides can stand for themselves. 0 or -ENOMEM.
+ */
+int af_fusion_cut(const struct af_graph *g, const struct af_group *group, uint32_t *ret_at) AF_WARN_UNUSED;
 /* Graph before or after fusion as Graphviz text (clusters = kernels, dashed = framework). fusion may be NULL. */
 void af_fusion_dot(const struct af_graph *g, const struct af_fusion *fusion, struct af_buf *buf);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "compiler/fusion/fuse.h"
+#include "compiler/graph/traffic.h"
 
 uint32_t fuse_find(struct fuse *f, uint32_t node) {
         while (f->parent[node] != node) {
@@ -37,19 +38,25 @@ static int single_reads(struct fuse *f, uint32_t node) {
                 return -ENOMEM;
         for (uint32_t i = 0; i < n->n_in; i++)
                 if (!fuse_is_immediate(f->g, n->in[i]))
-                        reads[n_reads++] = (struct fuse_read){n->in[i], 1};
+                        reads[n_reads++] = (struct fuse_read){n->in[i], 1, af_operand_bytes(f->g, node, i)};
         if (n_reads > 1)
                 qsort(reads, n_reads, sizeof(*reads), by_value);
         uint32_t k = 0;
         for (uint32_t i = 0; i < n_reads; i++) {
-                if (k > 0 && reads[k - 1].value == reads[i].value)
+                if (k > 0 && reads[k - 1].value == reads[i].value) {
                         reads[k - 1].n_uses++;
-                else
+                        reads[k - 1].touched += reads[i].touched;
+                } else {
                         reads[k++] = reads[i];
+                }
         }
         group->reads = reads;
         group->n_reads = k;
         return 0;
+}
+
+static int64_t read_bytes(const struct fuse *f, const struct fuse_read *read) {
+        return AF_MIN(read->touched, f->bytes[read->value]);
 }
 
 int fuse_single(struct fuse *f, uint32_t node) {
@@ -58,18 +65,29 @@ int fuse_single(struct fuse *f, uint32_t node) {
         uint32_t careful = f->groups[node].flags & FUSE_CAREFUL;
         f->groups[node] = (struct fuse_group){.first = node, .last = node, .n_nodes = 1, .pos = node, .n_reduce = reduces, .asked = true};
         struct fuse_group *group = &f->groups[node];
+        group->n_computing = !f->alias[node];
         group->flags = fuse_node_flags(f, node) | careful;
         group->dtypes = fuse_node_dtypes(f, node);
-        group->ops[n->op / 64] |= UINT64_C(1) << n->op % 64;
+        group->classes = 1u << af_op_info(n->op)->cls;
+        group->fence = f->ask->fence ? f->ask->fence[node] : 0;
+        af_op_set_add(&group->ops, n->op);
         f->parent[node] = node;
         f->next[node] = AF_NONE;
         f->after_reduce[node] = reduces;
         for (uint32_t i = 0; i < n->n_out; i++) {
                 uint32_t v = n->out[i];
                 f->n_outside[v] = f->users_first[v + 1] - f->users_first[v];
-                group->n_stored += f->is_output[v] || f->n_outside[v] > 0;
+                if (!f->is_output[v] && f->n_outside[v] == 0)
+                        continue;
+                group->n_stored++;
+                group->stored_bytes += f->bytes[v];
         }
-        return single_reads(f, node);
+        int r = single_reads(f, node);
+        for (uint32_t i = 0; i < group->n_reads; i++)
+                group->turn_bytes += read_bytes(f, &group->reads[i]);
+        group->turn_bytes = f->alias[node] ? 0 : group->turn_bytes + group->stored_bytes;
+        group->bytes = group->turn_bytes;
+        return r;
 }
 
 /* ---- neighbours of a group ---- */
@@ -146,7 +164,7 @@ int fuse_renumber(struct fuse *f) {
 
 /* Groups after p and before c, into f->forward. */
 static enum fuse_refusal look_forward(struct fuse *f, uint32_t p, uint32_t c, uint32_t *ret_n) {
-        uint32_t n = 0, budget = FUSE_CYCLE_BUDGET, limit = f->groups[c].pos, to;
+        uint32_t n = 0, budget = f->budget, limit = f->groups[c].pos, to;
         struct walk walk = walk_from(f, p);
         f->mark_now++;
         while ((to = next_consumer(f, &walk)) != AF_NONE)
@@ -173,7 +191,7 @@ static enum fuse_refusal look_forward(struct fuse *f, uint32_t p, uint32_t c, ui
 
 /* c and the groups that lead to it and stand behind `low`, into f->backward. */
 static enum fuse_refusal look_backward(struct fuse *f, uint32_t c, uint32_t low, uint32_t *ret_n) {
-        uint32_t n = 0, budget = FUSE_CYCLE_BUDGET, from;
+        uint32_t n = 0, budget = f->budget, from;
         f->mark_now++;
         f->mark[c] = f->mark_now;
         f->backward[n++] = c;
@@ -229,63 +247,57 @@ enum fuse_refusal fuse_order(struct fuse *f, uint32_t p, uint32_t c) {
 
 /* ---- joining ---- */
 
-static int64_t value_bytes(const struct fuse *f, uint32_t value) {
-        int64_t count = af_value_count(f->g, value), bytes;
-        unsigned size = af_dtype_size(f->g->values[value].dtype);
-        return count < 0 || __builtin_mul_overflow(count, (int64_t)size, &bytes) ? 0 : bytes;
-}
-
 void fuse_cross(struct fuse *f, uint32_t p, uint32_t c, struct fuse_crossing *ret) {
-        const struct fuse_group *gp = &f->groups[p], *gc = &f->groups[c];
+        const struct fuse_group *gc = &f->groups[c];
         struct fuse_crossing x = {.single = true};
         for (uint32_t i = 0; i < gc->n_reads; i++) {
                 const struct fuse_read *read = &gc->reads[i];
                 uint32_t from = producer(f, read->value);
                 if (from == AF_NONE || fuse_find(f, from) != p)
                         continue;
-                bool stays = f->is_output[read->value] || f->n_outside[read->value] > read->n_uses;
                 x.n_values++;
                 x.single &= !f->is_output[read->value] && f->users_first[read->value + 1] - f->users_first[read->value] == 1;
                 x.after_reduce |= f->after_reduce[from];
-                x.bytes_saved += value_bytes(f, read->value) * (stays ? 1 : 2);
-        }
-        for (uint32_t i = 0, j = 0; i < gp->n_reads && j < gc->n_reads;) { /* read once instead of twice */
-                if (gp->reads[i].value == gc->reads[j].value)
-                        x.bytes_saved += value_bytes(f, gp->reads[i].value);
-                uint32_t a = gp->reads[i].value, b = gc->reads[j].value;
-                i += a <= b;
-                j += b <= a;
         }
         *ret = x;
 }
 
-int fuse_union_args(struct fuse *f, uint32_t p, uint32_t c, const struct fuse_read **ret_reads, uint32_t *ret_n_reads,
-                    uint32_t *ret_n_stored) {
+int fuse_unite(struct fuse *f, uint32_t p, uint32_t c, bool keep_reads, struct fuse_union *ret) {
         const struct fuse_group *gp = &f->groups[p], *gc = &f->groups[c];
+        struct fuse_union u = {.n_stored = gp->n_stored + gc->n_stored, .stored_bytes = gp->stored_bytes + gc->stored_bytes};
         struct fuse_read *out = NULL;
-        uint32_t n = 0, n_stored = gp->n_stored + gc->n_stored;
-        if (ret_reads && !(out = af_arena_calloc(&f->scratch, gp->n_reads + gc->n_reads, sizeof(*out))))
+        if (keep_reads && !(out = af_arena_calloc(&f->scratch, gp->n_reads + gc->n_reads, sizeof(*out))))
                 return -ENOMEM;
         for (uint32_t i = 0, j = 0; i < gp->n_reads || j < gc->n_reads;) {
-                struct fuse_read read;
+                struct fuse_read read = {0};
                 uint32_t a = i < gp->n_reads ? gp->reads[i].value : AF_NONE, b = j < gc->n_reads ? gc->reads[j].value : AF_NONE;
                 uint32_t from = b <= a ? producer(f, b) : AF_NONE;
                 read.value = AF_MIN(a, b);
-                read.n_uses = (a <= b ? gp->reads[i].n_uses : 0) + (b <= a ? gc->reads[j].n_uses : 0);
+                if (a <= b) {
+                        read.n_uses = gp->reads[i].n_uses;
+                        read.touched = gp->reads[i].touched;
+                }
+                if (b <= a) {
+                        read.n_uses += gc->reads[j].n_uses;
+                        read.touched += gc->reads[j].touched;
+                }
                 i += a <= b;
                 j += b <= a;
                 if (from != AF_NONE && fuse_find(f, from) == p) {
-                        n_stored -= !f->is_output[read.value] && f->n_outside[read.value] == read.n_uses;
+                        if (!f->is_output[read.value] && f->n_outside[read.value] == read.n_uses) {
+                                u.n_stored--;
+                                u.stored_bytes -= f->bytes[read.value];
+                        }
                         continue;
                 }
                 if (out)
-                        out[n] = read;
-                n++;
+                        out[u.n_reads] = read;
+                u.n_reads++;
+                u.turn_bytes += read_bytes(f, &read);
         }
-        if (ret_reads)
-                *ret_reads = out;
-        *ret_n_reads = n;
-        *ret_n_stored = n_stored;
+        u.reads = out;
+        u.turn_bytes = gp->n_computing + gc->n_computing > 0 ? u.turn_bytes + u.stored_bytes : 0;
+        *ret = u;
         return 0;
 }
 
@@ -309,9 +321,15 @@ static void spread_after_reduce(struct fuse *f, uint32_t p, uint32_t c) {
 
 int fuse_join(struct fuse *f, uint32_t p, uint32_t c, const struct af_rule *rule) {
         struct fuse_group *gp = &f->groups[p], *gc = &f->groups[c], joined = *gc;
-        int r = fuse_union_args(f, p, c, &joined.reads, &joined.n_reads, &joined.n_stored);
+        struct fuse_union u;
+        int r = fuse_unite(f, p, c, true, &u);
         if (r)
                 return r;
+        joined.reads = u.reads;
+        joined.n_reads = u.n_reads;
+        joined.n_stored = u.n_stored;
+        joined.stored_bytes = u.stored_bytes;
+        joined.turn_bytes = u.turn_bytes;
         for (uint32_t i = 0; i < gc->n_reads; i++) {
                 uint32_t from = producer(f, gc->reads[i].value);
                 if (from != AF_NONE && fuse_find(f, from) == p)
@@ -322,9 +340,10 @@ int fuse_join(struct fuse *f, uint32_t p, uint32_t c, const struct af_rule *rule
         f->next[gp->last] = gc->first;
         joined.first = gp->first;
         joined.n_nodes += gp->n_nodes;
-        joined.ops[0] |= gp->ops[0];
-        joined.ops[1] |= gp->ops[1];
-        joined.ops[2] |= gp->ops[2];
+        joined.n_computing += gp->n_computing;
+        af_op_set_join(&joined.ops, &gp->ops);
+        joined.classes |= gp->classes;
+        joined.fence = gp->fence ? gp->fence : gc->fence;
         joined.flags |= gp->flags;
         joined.dtypes |= gp->dtypes;
         joined.n_reduce += gp->n_reduce;
@@ -373,7 +392,34 @@ static void leave_out_sinks(struct fuse *f, uint32_t *n_nodes) {
         *n_nodes -= k;
 }
 
-uint32_t fuse_candidate(struct fuse *f, uint32_t p, uint32_t c) {
+int fuse_stored(struct fuse *f, uint32_t n_nodes) {
+        const struct af_graph *g = f->g;
+        uint32_t made = ++f->value_mark_now, n_out = 0;
+        for (uint32_t i = 0; i < n_nodes; i++) {
+                const struct af_node *n = &g->nodes[f->nodes[i]];
+                n_out += n->n_out;
+                for (uint32_t j = 0; j < n->n_out; j++) {
+                        f->value_mark[n->out[j]] = made;
+                        f->n_inside[n->out[j]] = 0;
+                }
+                for (uint32_t j = 0; j < n->n_in; j++)
+                        if (f->value_mark[n->in[j]] == made)
+                                f->n_inside[n->in[j]]++;
+        }
+        int r = af_arena_grow(&f->scratch, &f->stored, &f->cap_stored, n_out, sizeof(*f->stored));
+        f->n_stored = 0;
+        for (uint32_t i = 0; !r && i < n_nodes; i++) {
+                const struct af_node *n = &g->nodes[f->nodes[i]];
+                for (uint32_t j = 0; j < n->n_out; j++) {
+                        uint32_t v = n->out[j];
+                        if (f->is_output[v] || f->n_inside[v] < f->users_first[v + 1] - f->users_first[v])
+                                f->stored[f->n_stored++] = v;
+                }
+        }
+        return r;
+}
+
+int fuse_candidate(struct fuse *f, uint32_t p, uint32_t c, uint32_t *ret_n) {
         uint32_t n = 0;
         for (uint32_t i = f->groups[p].first; i != AF_NONE; i = f->next[i])
                 f->nodes[n++] = i;
@@ -382,5 +428,6 @@ uint32_t fuse_candidate(struct fuse *f, uint32_t p, uint32_t c) {
         qsort(f->nodes, n, sizeof(uint32_t), by_number);
         leave_out_sources(f, &n);
         leave_out_sinks(f, &n);
-        return n;
+        *ret_n = n;
+        return fuse_stored(f, n);
 }

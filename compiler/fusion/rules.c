@@ -12,8 +12,6 @@
 #include "base/yaml_tree.h"
 #include "compiler/fusion/fuse.h"
 
-_Static_assert(AF_N_OPS <= 192, "af_rule.ops has 192 bits");
-
 #define MAX_RULE_BYTES (1u << 20)
 
 struct load {
@@ -53,6 +51,28 @@ static void read_str(struct load *l, const struct af_yaml *map, const char *key,
                 complain(l, y, AF_SEVERITY_ERROR, "must be text:", key);
 }
 
+/* An op by its name, `class:<name>` for every op of a class, `any` for every op that a kernel can hold. False where there is none. */
+static bool add_ops(const char *name, struct af_op_set *ops) {
+        static const char prefix[] = "class:";
+        bool any = strcmp(name, "any") == 0, found = false;
+        enum af_op op = af_op_from_name(name);
+        if (op != AF_OP_INVALID) {
+                af_op_set_add(ops, op);
+                return true;
+        }
+        if (!any && strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+                return false;
+        for (unsigned i = 0; i < AF_N_OPS; i++) {
+                enum af_op_class cls = af_op_info((enum af_op)i)->cls;
+                if (any ? cls == AF_CLASS_OPAQUE || cls == AF_CLASS_COMPOSITE
+                        : strcmp(af_op_class_name(cls), name + sizeof(prefix) - 1) != 0)
+                        continue;
+                af_op_set_add(ops, i);
+                found = true;
+        }
+        return found;
+}
+
 static void read_pattern(struct load *l, const struct af_yaml *y, struct af_rule *rule) {
         static const char *const known[] = {"type", "ops", NULL};
         const struct af_yaml *ops = af_yaml_get(y, "ops");
@@ -74,18 +94,24 @@ static void read_pattern(struct load *l, const struct af_yaml *y, struct af_rule
         }
         for (uint32_t i = 0; i < ops->n; i++) {
                 const char *name = NULL;
-                enum af_op op = af_yaml_str(&ops->items[i], &name) ? af_op_from_name(name) : AF_OP_INVALID;
-                if (op == AF_OP_INVALID)
+                if (!af_yaml_str(&ops->items[i], &name) || !add_ops(name, &rule->ops))
                         complain(l, &ops->items[i], AF_SEVERITY_ERROR, "unknown op:", name ? name : "(not a name)");
-                else
-                        rule->ops[op / 64] |= UINT64_C(1) << op % 64;
         }
 }
 
-static void read_constraint(struct load *l, const struct af_yaml *y, struct af_rule *rule) {
-        static const char *const known[] = {"shape_compatible", "dtype_match", "single_consumer", "memory_layout", "max_nodes", NULL};
-        const struct af_yaml *max = af_yaml_get(y, "max_nodes");
+static void read_count(struct load *l, const struct af_yaml *map, const char *key, uint32_t *ret) {
+        const struct af_yaml *y = af_yaml_get(map, key);
         int64_t n = 0;
+        if (y && (!af_yaml_int(y, &n) || n < 1 || n > 1000000))
+                complain(l, y, AF_SEVERITY_ERROR, key, "must be 1 to 1000000");
+        else if (y)
+                *ret = (uint32_t)n;
+}
+
+static void read_constraint(struct load *l, const struct af_yaml *y, struct af_rule *rule) {
+        static const char *const known[] = {"shape_compatible", "dtype_match",    "single_consumer", "memory_layout",
+                                            "max_nodes",        "max_reductions", "broadcast_back",  NULL};
+        bool back = !rule->no_broadcast_back;
         if (y->kind != AF_YAML_MAP) {
                 complain(l, y, AF_SEVERITY_ERROR, "a constraint is `key: value`", NULL);
                 return;
@@ -95,10 +121,10 @@ static void read_constraint(struct load *l, const struct af_yaml *y, struct af_r
         read_bool(l, y, "dtype_match", &rule->dtype_match);
         read_bool(l, y, "single_consumer", &rule->single_consumer);
         read_str(l, y, "memory_layout", &rule->memory_layout);
-        if (max && (!af_yaml_int(max, &n) || n < 1 || n > 1000000))
-                complain(l, max, AF_SEVERITY_ERROR, "max_nodes must be 1 to 1000000", NULL);
-        else if (max)
-                rule->max_nodes = (uint32_t)n;
+        read_bool(l, y, "broadcast_back", &back);
+        rule->no_broadcast_back = !back;
+        read_count(l, y, "max_nodes", &rule->max_nodes);
+        read_count(l, y, "max_reductions", &rule->max_reductions);
         if (af_yaml_get(y, "memory_layout") && rule->memory_layout) {
                 if (strcmp(rule->memory_layout, "any") == 0)
                         rule->memory_layout = NULL;

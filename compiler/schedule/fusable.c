@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "compiler/graph/traffic.h"
 #include "compiler/schedule/sched.h"
 
 struct ends {
@@ -44,33 +45,66 @@ static int find_ends(const struct af_members *m, struct af_arena *arena, struct 
         return 0;
 }
 
-bool af_schedule_fusable_in(struct af_arena *scratch, const struct af_soc *soc, const struct af_graph *g, const uint32_t *nodes,
-                            uint32_t n_nodes, const char **ret_why) {
-        struct ends e = {0};
-        const char *why = "no memory";
-        af_arena_reset(scratch);
-        struct whole w = {.g = g, .soc = soc, .arena = scratch, .why = &why};
+/* Each part loads what it needs by itself, and stores its roots. */
+static int64_t parts_bytes(const struct whole *w, const struct part *parts, uint32_t n) {
+        int64_t bytes = 0;
+        for (uint32_t i = 0; i < n; i++)
+                bytes += af_traffic(w->g, parts[i].nodes, parts[i].n_nodes, parts[i].stores, parts[i].n_stores);
+        return bytes;
+}
+
+static uint32_t count_meetings(const struct part *parts, uint32_t n) {
+        uint32_t met = 0, meetings = 0; /* what the parts below it wrote can be read */
+        for (uint32_t i = 0; i < n; i++)
+                if (parts[i].behind != AF_NONE && parts[i].behind >= met) {
+                        met = i;
+                        meetings++;
+                }
+        return meetings;
+}
+
+static int ask(struct whole *w, const struct af_fuse_question *q, struct ends *e, struct af_fuse_answer *ret) {
         struct part *parts;
         struct af_region *regions;
         uint32_t n_parts, n_regions;
         struct af_members m;
-        int r = af_members_init(&m, scratch, g, nodes, n_nodes);
+        int r = af_members_init(&m, w->arena, w->g, q->nodes, q->n_nodes);
         if (!r)
-                r = find_ends(&m, scratch, &e);
+                r = find_ends(&m, w->arena, e);
+        const uint32_t *stored = q->stored ? q->stored : e->stores;
+        uint32_t n_stored = q->stored ? q->n_stored : e->n_stores;
         if (!r)
-                r = sched_whole_init(&w, nodes, n_nodes, e.inputs, e.n_inputs, e.stores, e.n_stores);
+                r = sched_whole_init(w, q->nodes, q->n_nodes, e->inputs, e->n_inputs, stored, n_stored);
         if (!r)
-                r = sched_split(&w, &parts, &n_parts, &regions, &n_regions);
-        if (w.s)
-                af_arena_deinit(&w.s->scratch);
-        if (!r)
+                r = sched_split(w, &parts, &n_parts, &regions, &n_regions);
+        if (w->s)
+                af_arena_deinit(&w->s->scratch);
+        if (!r) {
+                ret->bytes = parts_bytes(w, parts, n_parts);
+                ret->meetings = count_meetings(parts, n_parts);
+        }
+        return r;
+}
+
+bool af_schedule_ask(struct af_arena *scratch, const struct af_soc *soc, const struct af_graph *g, const struct af_fuse_question *q,
+                     struct af_fuse_answer *ret) {
+        struct ends e = {0};
+        const char *why = "no memory";
+        struct whole w = {.g = g, .soc = soc, .arena = scratch, .why = &why};
+        af_arena_reset(scratch);
+        if (!ask(&w, q, &e, ret))
                 return true;
-        *ret_why = af_arena_strdup(g->arena, why);
+        ret->why = af_arena_strdup(g->arena, why);
         return false;
 }
 
 bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why) {
         AF_CLEANUP(af_arena_deinit) struct af_arena scratch;
+        struct af_fuse_question q = {.nodes = nodes, .n_nodes = n_nodes};
+        struct af_fuse_answer answer = {0};
         af_arena_init(&scratch, 0);
-        return af_schedule_fusable_in(&scratch, soc, g, nodes, n_nodes, ret_why);
+        bool yes = af_schedule_ask(&scratch, soc, g, &q, &answer);
+        if (!yes)
+                *ret_why = answer.why;
+        return yes;
 }

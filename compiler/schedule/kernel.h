@@ -187,13 +187,14 @@ int af_schedule_build(const struct af_graph *g, const struct af_group *group, co
 int af_schedule_build_exhaustive(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc,
                                  struct af_kernel **ret_kernel, const char **ret_why) AF_WARN_UNUSED;
 /*
- * For fusion (af_fusable_fn; userdata is the const struct af_soc *): whether af_schedule_build would succeed, with the values that no
- * member reads as outputs. Linear in the nodes; no search for tiles. Working memory is freed before it returns.
+ * For fusion: whether af_schedule_build would succeed for these nodes, and what the kernel would move about. Linear in the nodes; no
+ * search for tiles. scratch is reset first, and nothing in it outlives the next call; answer->why lives in g's arena. stored NULL: the
+ * values that no member reads.
  */
+bool af_schedule_ask(struct af_arena *scratch, const struct af_soc *soc, const struct af_graph *g, const struct af_fuse_question *q,
+                     struct af_fuse_answer *ret);
+/* The same for one question (soc is const struct af_soc *), in memory of its own: whether those nodes can be one kernel at all. */
 bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why);
-/* The same in the caller's memory, for many calls in a row: scratch is reset first, and nothing in it outlives the next call. */
-bool af_schedule_fusable_in(struct af_arena *scratch, const struct af_soc *soc, const struct af_graph *g, const uint32_t *nodes,
-                            uint32_t n_nodes, const char **ret_why);
 /* Element count of a value's full tile in calls of count form; 0 for scratch. */
 uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v);
 /* Elements from line to line of a RAW value, or of what a TABLE is for; and the lines of a full tile. */
