@@ -20,7 +20,8 @@
 #include "base/io.h"
 #include "tests/lib/random_graph.h"
 
-#define MAX_PENDING_BYTES (8u << 20)
+#define MAX_PENDING_BYTES   (8u << 20)
+#define MAX_PENDING_KERNELS 200u
 
 struct queue {
         struct item *items;
@@ -87,7 +88,7 @@ static void add(struct setup *s, struct queue *q, const char *name, uint64_t see
         else
                 plan_item(s, item, text, n);
         q->bytes += item->plan.size;
-        if (q->bytes > MAX_PENDING_BYTES)
+        if (q->bytes > MAX_PENDING_BYTES || s->batch.n_kernels > MAX_PENDING_KERNELS)
                 flush(s, q);
 }
 
