@@ -136,8 +136,6 @@ def split_act_concat(x):
 def make(row, i, v):
     """Random elements of a row's i-th input."""
     dtype = getattr(torch, v.dtype)
-    if v.dtype == "int64":
-        return torch.randint(0, make.high, v.shape)
     if v.dtype == "bool":
         return torch.rand(v.shape) > 0.9
     if v.dtype == "int8":
@@ -181,8 +179,8 @@ def run(build, rows, kind, directory):
     for row in rows:
         torch.manual_seed(sum(row.name.encode()))
         fragment = table.build(row, kind)
-        make.high = fragment.inputs[0].shape[-1 if "entropy" in row.name else 0]
-        inputs[row.name] = [make(row, i, v) for i, v in enumerate(fragment.inputs)]
+        indices = {i: torch.tensor(chosen) for i, chosen in fragment.indices.items()}
+        inputs[row.name] = [indices[i] if i in indices else make(row, i, v) for i, v in enumerate(fragment.inputs)]
         for i, t in enumerate(inputs[row.name]):
             with open(os.path.join(directory, f"{row.name}.{i}.in"), "wb") as f:
                 f.write(elements(t))

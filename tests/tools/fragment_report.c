@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "compiler/rewrite/rewrite.h"
 #include "tests/tools/fragment_runs.h"
 
 #define MAX_ARGS 256u
@@ -238,9 +239,10 @@ static int run_and_compare(struct report *r, const struct run_launcher *launcher
                            struct af_tensor *got, struct af_tensor *want) {
         struct run_result result = {0};
         const char *why = NULL;
+        struct af_graph whole;
         if (make_inputs(&r->g, r->item->seed, specials, inputs, blocks) || read_inputs(r, inputs))
                 snprintf(r->why, sizeof(r->why), "no inputs");
-        else if (af_reference_run(&r->g, inputs, want, NULL, &why)) {
+        else if (af_rewrite_decompose(&r->g, NULL, &whole, NULL) || af_reference_run(&whole, inputs, want, NULL, &why)) {
                 snprintf(r->why, sizeof(r->why), "the reference refuses: %s", why ? why : "?");
                 r->equal = "null";
         } else if (run_bundle_with(&r->g, &r->bundle, launcher, inputs, got, &result))
