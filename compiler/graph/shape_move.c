@@ -9,7 +9,7 @@
 
 #include "compiler/graph/shape.h"
 
-#define KNOWN_DEPTH 8 /* of max and min looked through for a proof */
+#define KNOWN_DEPTH 8 /* of max and min looked through for a proof, and quotients */
 
 uint32_t *af_infer_dims_alloc(struct af_infer_ctx *ctx, uint32_t rank) {
         uint32_t *dims = af_arena_calloc(ctx->arena, rank, sizeof(*dims));
@@ -19,39 +19,76 @@ uint32_t *af_infer_dims_alloc(struct af_infer_ctx *ctx, uint32_t rank) {
         return dims;
 }
 
-static bool known_le_at(struct af_infer_ctx *ctx, uint32_t a, uint32_t b, unsigned depth);
+static bool add(struct af_infer_ctx *ctx, enum af_expr_kind kind, uint32_t a, uint32_t b, uint32_t *ret) {
+        return af_expr_binary(ctx->exprs, kind, a, b, ret) == 0;
+}
 
-/* a = c * (x // d) with 0 < c <= d and x >= 0 is at most x. */
-static bool part_le(struct af_infer_ctx *ctx, uint32_t a, uint32_t b, unsigned depth) {
-        struct af_expr e = ctx->exprs->exprs[a];
-        int64_t c = 1, d;
-        uint32_t zero;
+static bool number(struct af_infer_ctx *ctx, int64_t v, uint32_t *ret) {
+        return af_expr_const(ctx->exprs, v, ret) == 0;
+}
 
-        if (e.kind == AF_EXPR_MUL && af_expr_is_const(ctx->exprs, e.a, &c))
-                e = ctx->exprs->exprs[e.b];
-        if (e.kind != AF_EXPR_FLOORDIV || !af_expr_is_const(ctx->exprs, e.b, &d) || c < 1 || c > d || !af_infer_const(ctx, 0, &zero))
+/* A term c * (x // d) of a sum, d a positive constant. */
+struct quotient {
+        uint32_t term, x;
+        int64_t c, d;
+};
+
+static bool is_quotient(const struct af_expr_pool *exprs, uint32_t term, struct quotient *ret) {
+        struct quotient q = {.term = term, .c = 1};
+        const struct af_expr *e = &exprs->exprs[term];
+
+        if (e->kind == AF_EXPR_MUL && af_expr_is_const(exprs, e->a, &q.c))
+                e = &exprs->exprs[e->b];
+        if (e->kind != AF_EXPR_FLOORDIV || !af_expr_is_const(exprs, e->b, &q.d) || q.d < 1)
                 return false;
-        return known_le_at(ctx, e.a, b, depth - 1) && known_le_at(ctx, zero, e.a, depth - 1);
+        q.x = e->a;
+        *ret = q;
+        return true;
+}
+
+static bool find_quotient(const struct af_expr_pool *exprs, uint32_t sum, struct quotient *ret) {
+        while (exprs->exprs[sum].kind == AF_EXPR_ADD) {
+                if (is_quotient(exprs, exprs->exprs[sum].b, ret))
+                        return true;
+                sum = exprs->exprs[sum].a;
+        }
+        return is_quotient(exprs, sum, ret);
+}
+
+/*
+ * Whether e >= 0: by its range, or with a quotient replaced by its bound, x/d - (d-1)/d <= x // d <= x/d, all times d:
+ * d (e - term) + c x >= 0 for c < 0, d (e - term) + c (x - d + 1) >= 0 for c > 0.
+ */
+static bool known_positive(struct af_infer_ctx *ctx, uint32_t e, unsigned depth) {
+        struct quotient q;
+        int64_t v, min, max;
+        uint32_t c, d, rest, bound, low;
+
+        if (af_expr_is_const(ctx->exprs, e, &v))
+                return v >= 0;
+        if (ctx->facts.mins) {
+                af_expr_range(ctx->exprs, e, ctx->facts.mins, ctx->facts.maxs, &min, &max);
+                if (min >= 0)
+                        return true;
+        }
+        if (depth == 0 || !find_quotient(ctx->exprs, e, &q))
+                return false;
+        if (!number(ctx, q.c, &c) || !number(ctx, q.d, &d) || !number(ctx, q.c > 0 ? 1 - q.d : 0, &low) ||
+            !add(ctx, AF_EXPR_SUB, e, q.term, &rest) || !add(ctx, AF_EXPR_MUL, rest, d, &rest) ||
+            !add(ctx, AF_EXPR_ADD, q.x, low, &bound) || !add(ctx, AF_EXPR_MUL, bound, c, &bound) ||
+            !add(ctx, AF_EXPR_ADD, rest, bound, &rest))
+                return false;
+        return known_positive(ctx, rest, depth - 1);
 }
 
 static bool known_le_at(struct af_infer_ctx *ctx, uint32_t a, uint32_t b, unsigned depth) {
-        int64_t v, min, max;
         uint32_t diff;
 
         if (a == b)
                 return true;
         if (depth == 0)
                 return false;
-        if (af_expr_binary(ctx->exprs, AF_EXPR_SUB, b, a, &diff) == 0) {
-                if (af_expr_is_const(ctx->exprs, diff, &v))
-                        return v >= 0;
-                if (ctx->facts.mins) {
-                        af_expr_range(ctx->exprs, diff, ctx->facts.mins, ctx->facts.maxs, &min, &max);
-                        if (min >= 0)
-                                return true;
-                }
-        }
-        if (part_le(ctx, a, b, depth))
+        if (add(ctx, AF_EXPR_SUB, b, a, &diff) && known_positive(ctx, diff, KNOWN_DEPTH))
                 return true;
         const struct af_expr x = ctx->exprs->exprs[a], y = ctx->exprs->exprs[b];
         if (x.kind == AF_EXPR_MIN && (known_le_at(ctx, x.a, b, depth - 1) || known_le_at(ctx, x.b, b, depth - 1)))
