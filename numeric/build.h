@@ -60,6 +60,11 @@ af_val af_b_split_float(struct af_builder *b, af_val a, af_val *ret_k);
 /* x 2^k for an int32 k in [-252, 254], by two factors of 2^(k / 2): x 2^k is rounded once if x is 0 or within [2^-100, 2^100]. */
 af_val af_b_scale(struct af_builder *b, af_val x, af_val k);
 
+/* int64 (expand_int64.c): a constant; the low 32 bits as int32; a float64 value rounded to float32. */
+af_val af_b_const_i64(struct af_builder *b, int64_t v);
+af_val af_b_low_i32(struct af_builder *b, af_val x);
+af_val af_b_f64_to_f32(struct af_builder *b, af_val x);
+
 /* Masks. */
 af_val af_b_mask_const(struct af_builder *b, bool value);
 af_val af_b_mask_xor(struct af_builder *b, af_val x, af_val y);
@@ -131,6 +136,12 @@ af_val af_x_shift_right(struct af_builder *b, af_val x, af_val n, unsigned most)
 af_val af_x_shift_const(struct af_builder *b, enum af_op op, af_val x, int64_t n, unsigned bits, bool is_signed);
 /* ISNAN ISINF ISFINITE of float16 or float32: a mask. */
 af_val af_x_float_kind(struct af_builder *b, enum af_op op, af_val x);
+
+/* On int64 values (expand_int64.c), wrapping: SELECT, compares, elementwise ops; b->reason is set where there is no exact program. */
+af_val af_x_select_i64(struct af_builder *b, af_val mask, af_val x, af_val y);
+af_val af_x_compare_i64(struct af_builder *b, enum af_op op, af_val x, af_val y);
+af_val af_x_unary_i64(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, af_val x);
+af_val af_x_binary_i64(struct af_builder *b, enum af_op op, af_val x, af_val y);
 
 /*
  * Integer division (towards zero, or floor; 0 for y = 0) and power on int16 or int32 values (expand_int.c), wrapping. n_bits: bits of

@@ -116,6 +116,9 @@ af_val af_b_truth(struct af_builder *b, af_val x) {
                 return af_b_truth(b, af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_NONE));
         case AF_DTYPE_INT32:
                 return af_b_unary(b, AF_PRIM_MASK_NOT, af_b_cmps(b, AF_CMP_EQ, x, 0));
+        case AF_DTYPE_FLOAT64:
+                x = af_b_bits(b, x, AF_DTYPE_INT64);
+                return af_b_truth(b, AND(x, af_b_const_i64(b, INT64_MAX)));
         case AF_DTYPE_INT64: /* rounding never makes a nonzero integer zero */
                 return af_b_truth(b, af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_RINT));
         default:
@@ -236,8 +239,10 @@ static af_val from_i32(struct af_builder *b, af_val x, enum af_dtype to) {
 static af_val from_i64(struct af_builder *b, af_val x, enum af_dtype to) {
         af_val f;
 
-        if (af_dtype_kind(to) != 'f')
-                return refuse(b, "int64 to a narrower integer wraps, the vector unit's Cast saturates");
+        if (af_dtype_kind(to) != 'f') {
+                x = af_b_low_i32(b, x);
+                return to == AF_DTYPE_INT32 ? x : from_i32(b, x, to);
+        }
         f = af_b_cast(b, x, AF_DTYPE_FLOAT32, AF_ROUND_RINT);
         return to == AF_DTYPE_FLOAT32 ? f : from_f32(b, f, to);
 }
@@ -249,10 +254,14 @@ af_val af_b_convert(struct af_builder *b, af_val x, enum af_dtype from, enum af_
                 to = AF_DTYPE_MASK;
         if (from == to || b->full || b->reason)
                 return x;
-        if (from == AF_DTYPE_FLOAT64 || to == AF_DTYPE_FLOAT64)
+        if (to == AF_DTYPE_FLOAT64 || (from == AF_DTYPE_FLOAT64 && af_dtype_kind(to) != 'f' && to != AF_DTYPE_MASK))
                 return refuse(b, "no float64 on the vector unit");
         if (to == AF_DTYPE_MASK)
                 return af_b_truth(b, x);
+        if (from == AF_DTYPE_FLOAT64) {
+                x = af_b_f64_to_f32(b, x);
+                return to == AF_DTYPE_FLOAT32 ? x : from_f32(b, x, to);
+        }
         switch ((int)from) {
         case AF_DTYPE_MASK:
                 return from_mask(b, x, to);
@@ -288,7 +297,9 @@ af_val af_b_operand(struct af_builder *b, unsigned i, enum af_dtype narrow, enum
                 return af_b_mask_const(b, af_scalar_bits(&narrowed, d) != 0);
         if (af_dtype_size(d) == 1)
                 return af_b_cast(b, af_b_dup(b, AF_DTYPE_FLOAT16, af_scalar_bits(&narrowed, AF_DTYPE_FLOAT16)), d, AF_ROUND_TRUNC);
-        if (af_dtype_size(d) == 8)
-                return refuse(b, "no 64-bit constant on the vector unit");
+        if (d == AF_DTYPE_INT64)
+                return af_b_const_i64(b, (int64_t)af_scalar_bits(&narrowed, d));
+        if (d == AF_DTYPE_FLOAT64)
+                return refuse(b, "no float64 on the vector unit");
         return af_b_dup(b, d, af_scalar_bits(&narrowed, d));
 }

@@ -6,7 +6,7 @@
  *   float16           float16 calls where one exists and constants fit, else float32
  *   bfloat16          float32: the vector unit has no bfloat16 arithmetic
  *   int8 uint8 int16  int16, wrapped to 8 bits at the end
- *   int64             nothing: left to the framework
+ *   int64             three pieces of at most 24 bits (expand_int64.c)
  */
 #include "numeric/build_macros.h"
 #include "numeric/prim.h"
@@ -45,9 +45,6 @@ static enum af_dtype compute_type(struct af_builder *b, enum af_dtype t) {
         case AF_DTYPE_INT16:
                 return AF_DTYPE_INT16;
         case AF_DTYPE_INT32:
-                return AF_DTYPE_INT32;
-        case AF_DTYPE_INT64:
-                refuse(b, "no int64 arithmetic on the vector unit");
                 return AF_DTYPE_INT32;
         default:
                 refuse(b, "no arithmetic in this dtype on the vector unit");
@@ -413,7 +410,8 @@ static af_val expand_compare(struct af_builder *b, enum af_op op) {
                 x = af_b_operand(b, 0, t, AF_DTYPE_MASK);
                 return compare_bool(b, op, x, af_b_operand(b, 1, t, AF_DTYPE_MASK));
         case AF_DTYPE_INT64:
-                return refuse(b, "no int64 compare on the vector unit");
+                x = af_b_operand(b, 0, t, t);
+                return af_x_compare_i64(b, op, x, af_b_operand(b, 1, t, t));
         case AF_DTYPE_INT32:
                 x = af_b_operand(b, 0, t, t);
                 return compare_i32(b, op, x, af_b_operand(b, 1, t, t));
@@ -481,8 +479,8 @@ static af_val expand_where(struct af_builder *b, enum af_dtype out) {
         enum af_dtype d = af_dtype_size(out) == 1 ? AF_DTYPE_FLOAT16 : out;
         af_val mask, x, y, not_mask;
 
-        if (af_dtype_size(out) == 8)
-                return refuse(b, "no 64-bit select on the vector unit");
+        if (out == AF_DTYPE_FLOAT64)
+                return refuse(b, "no float64 on the vector unit");
         mask = truth_of(b, 0);
         if (out == AF_DTYPE_BOOL) {
                 x = af_b_operand(b, 1, out, AF_DTYPE_MASK);
@@ -492,7 +490,7 @@ static af_val expand_where(struct af_builder *b, enum af_dtype out) {
         }
         x = af_b_operand(b, 1, out, d);
         y = af_b_operand(b, 2, out, d);
-        x = SELECT(mask, x, y);
+        x = out == AF_DTYPE_INT64 ? af_x_select_i64(b, mask, x, y) : SELECT(mask, x, y);
         return d == out ? x : af_b_cast(b, x, out, AF_ROUND_TRUNC);
 }
 
@@ -500,6 +498,14 @@ static af_val expand_cast(struct af_builder *b, enum af_dtype out) {
         const struct af_expand_operand *o = &b->operands[0];
 
         return o->is_scalar ? af_b_operand(b, 0, out, out) : af_b_convert(b, 0, o->dtype, out);
+}
+
+static af_val expand_int64(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs) {
+        af_val x = af_b_operand(b, 0, AF_DTYPE_INT64, AF_DTYPE_INT64);
+
+        if (b->n_operands == 1)
+                return af_x_unary_i64(b, op, attrs, x);
+        return af_x_binary_i64(b, op, x, af_b_operand(b, 1, AF_DTYPE_INT64, AF_DTYPE_INT64));
 }
 
 static af_val expand_elementwise(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, enum af_dtype out) {
@@ -519,6 +525,8 @@ static af_val expand_elementwise(struct af_builder *b, enum af_op op, const stru
                 return refuse(b, "the op is not defined for this dtype");
         if (out == AF_DTYPE_BOOL)
                 return expand_bool_bits(b, op);
+        if (out == AF_DTYPE_INT64)
+                return expand_int64(b, op, attrs);
         return b->n_operands == 1 ? expand_unary(b, op, attrs, out) : expand_binary(b, op, out);
 }
 

@@ -123,6 +123,13 @@ uint64_t af_combine_identity(enum af_combine combine, enum af_dtype acc);
  */
 void af_combine_run(enum af_combine combine, enum af_dtype acc, bool last, const void *src, uint64_t n, int64_t stride, void *ret_value);
 
+/*
+ * int64 as two int32 words and back, for broadcasts that move 4 bytes at a time: word 0 (low) or 1 (high) of an int64 operand; the int64 of
+ * two int32 operands, low and high.
+ */
+void af_expand_word(unsigned word, struct af_prog *ret_prog);
+void af_expand_words_joined(struct af_prog *ret_prog);
+
 /* Runs a program: operands and result in memory form (bool: uint8). scratch as above. */
 void af_prog_eval(const struct af_prog *prog, const enum af_dtype *operand_dtypes, const void *const *srcs, void *dst, size_t n,
                   void *scratch);

@@ -99,6 +99,9 @@ UNARY(af_u16_not, uint16_t)
 BINARY(af_u32_and, uint32_t)
 BINARY(af_u32_or, uint32_t)
 UNARY(af_u32_not, uint32_t)
+BINARY(af_u64_and, uint64_t)
+BINARY(af_u64_or, uint64_t)
+UNARY(af_u64_not, uint64_t)
 SHIFT(af_u16_shl, uint16_t)
 SHIFT(af_u16_shr, uint16_t)
 SHIFT(af_i16_shr, int16_t)
@@ -214,6 +217,11 @@ static af_loop_fn bit_loop(const struct af_prim_ins *ins) {
         int wide = af_dtype_size(ins->dtype) == 4;
         int is_signed = af_dtype_kind(ins->dtype) == 'i';
 
+        if (af_dtype_size(ins->dtype) == 8)
+                return ins->prim == AF_PRIM_AND   ? v_af_u64_and
+                       : ins->prim == AF_PRIM_OR  ? v_af_u64_or
+                       : ins->prim == AF_PRIM_NOT ? u_af_u64_not
+                                                  : NULL;
         switch (ins->prim) {
         case AF_PRIM_AND:
                 return wide ? v_af_u32_and : v_af_u16_and;

@@ -86,6 +86,15 @@ AF_FN uint32_t af_u32_or(uint32_t a, uint32_t b) {
 AF_FN uint32_t af_u32_not(uint32_t a) {
         return ~a;
 }
+AF_FN uint64_t af_u64_and(uint64_t a, uint64_t b) {
+        return a & b;
+}
+AF_FN uint64_t af_u64_or(uint64_t a, uint64_t b) {
+        return a | b;
+}
+AF_FN uint64_t af_u64_not(uint64_t a) {
+        return ~a;
+}
 
 /* A mask element is a uint8_t 0 or 1. */
 AF_FN uint8_t af_mask_and(uint8_t a, uint8_t b) {

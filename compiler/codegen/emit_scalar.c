@@ -18,6 +18,7 @@ const char *emit_type(enum af_dtype d) {
         case AF_DTYPE_INT32:
                 return "int32_t";
         case AF_DTYPE_INT64:
+        case AF_DTYPE_FLOAT64: /* moved as bits */
                 return "int64_t";
         case AF_DTYPE_FLOAT16:
                 return "half";

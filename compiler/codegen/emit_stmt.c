@@ -123,7 +123,7 @@ static const char *scaled(struct emit *e, const struct af_kstmt *s, const char *
         case AF_PRIM_AND:
         case AF_PRIM_OR:
         case AF_PRIM_NOT:
-                return af_dtype_size(s->ins.dtype) == 4 || s->ins.dtype == AF_DTYPE_UINT32 ? emit_text(e, "%s * 2", n) : n;
+                return af_dtype_size(s->ins.dtype) > 2 ? emit_text(e, "%s * %u", n, af_dtype_size(s->ins.dtype) / 2) : n;
         case AF_PRIM_MASK_AND:
         case AF_PRIM_MASK_OR:
         case AF_PRIM_MASK_NOT:

@@ -102,7 +102,7 @@ static const char *expand_reason(const struct fuse *f, const struct af_node *n) 
 
 static const char *value_reason(struct fuse *f, uint32_t value) {
         const struct af_value *v = &f->g->values[value];
-        if (f->soc->dtypes & AF_DTYPE_BIT(v->dtype))
+        if (af_value_is_wide_scalar(v) || (f->soc->dtypes & AF_DTYPE_BIT(v->dtype)))
                 return NULL;
         const char *text = af_arena_printf(f->g->arena, "dtype %s is not supported on %s", af_dtype_name(v->dtype), f->soc->name);
         return text ? text : "dtype not supported";

@@ -97,6 +97,10 @@ bool af_value_is_scalar(const struct af_graph *g, uint32_t value) {
         return v->kind == AF_VALUE_CONST || (v->kind == AF_VALUE_INPUT && g->inputs[v->index].host);
 }
 
+bool af_value_is_wide_scalar(const struct af_value *v) {
+        return v->dtype == AF_DTYPE_FLOAT64 && v->kind == AF_VALUE_INPUT && v->rank == 0;
+}
+
 bool af_value_scalar(const struct af_graph *g, uint32_t value, uint64_t *ret_bits) {
         const struct af_value *v = &g->values[value];
         uint64_t bits = 0;

@@ -95,6 +95,8 @@ bool af_value_static_strides(const struct af_graph *g, uint32_t value, int64_t *
 bool af_value_is_scalar(const struct af_graph *g, uint32_t value);
 /* n elements, or -1 where symbolic or beyond int64. */
 int64_t af_value_count(const struct af_graph *g, uint32_t value);
+/* A float64 input of shape []: it changes per call; kernels take it as float32, by bit operations. */
+bool af_value_is_wide_scalar(const struct af_value *v);
 /* A constant of shape []: its bits, zero-extended. */
 bool af_value_scalar(const struct af_graph *g, uint32_t value, uint64_t *ret_bits);
 /* Users of each value, CSR: users of v are list[first[v] .. first[v+1]). In the graph's arena. */

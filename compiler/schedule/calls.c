@@ -82,7 +82,7 @@ static double prim(const struct calls *c) {
         case AF_PRIM_AND:
         case AF_PRIM_OR:
         case AF_PRIM_NOT: /* on 16-bit words */
-                return calls(c, info->n_src == 1, 2, 2, 1, from == 4 ? 2 * n : n);
+                return calls(c, info->n_src == 1, 2, 2, 1, from > 2 ? n * from / 2 : n);
         case AF_PRIM_MASK_AND:
         case AF_PRIM_MASK_OR:
         case AF_PRIM_MASK_NOT:

@@ -41,10 +41,22 @@ void lower_mark(const struct sched *s, bool *needed, bool late) {
         }
 }
 
+/* A float64 scalar that changes per call enters as float32. */
+static int as_float32(struct lower *l, struct af_expand_operand *desc, uint32_t *value) {
+        const char *reason = "no program";
+        const struct af_kvalue v = l->phase->values[*value];
+        if (af_expand(AF_OP_CAST, desc, 1, AF_DTYPE_FLOAT32, NULL, &l->s->prog, &reason))
+                return sched_unfit(l->s, reason);
+        desc->dtype = AF_DTYPE_FLOAT32;
+        return lower_program(l, &l->s->prog, value, v.hold, v.axes, value);
+}
+
 /* Operands as values at one hold; AF_NONE where the program has an immediate. */
-static int operands_of(struct lower *l, uint32_t i, const struct af_expand_operand *desc, uint32_t *ret_values, uint32_t *ret_axes) {
+static int operands_of(struct lower *l, uint32_t i, struct af_expand_operand *desc, uint32_t *ret_values, uint32_t *ret_axes) {
         const struct sched *s = l->s;
         uint32_t first = s->sp.first_use[i], n = s->sp.first_use[i + 1] - first;
+        /* Truth is asked of all its bits. */
+        bool narrow = n > 1 && af_op_info(s->g->nodes[s->m.nodes[i]].op)->dtype_rule != AF_DTYPES_LOGICAL;
         *ret_axes = 0;
         for (uint32_t k = 0; k < n; k++) {
                 ret_values[k] = AF_NONE;
@@ -53,6 +65,8 @@ static int operands_of(struct lower *l, uint32_t i, const struct af_expand_opera
                 int r = lower_use(l, first + k, &ret_values[k]);
                 if (!r && desc[k].dtype == AF_DTYPE_BOOL)
                         r = lower_to_mask(l, ret_values[k], &ret_values[k]);
+                if (!r && narrow && desc[k].dtype == AF_DTYPE_FLOAT64)
+                        r = as_float32(l, &desc[k], &ret_values[k]);
                 if (r)
                         return r;
                 *ret_axes |= l->phase->values[ret_values[k]].axes;

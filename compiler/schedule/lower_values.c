@@ -154,6 +154,23 @@ static int expand_bytes(struct lower *l, uint32_t v, enum af_hold hold, uint32_t
         return r ? r : lower_cast(l, e, AF_DTYPE_FLOAT16, d, AF_ROUND_NONE, ret);
 }
 
+/* 8 bytes: two words by themselves. */
+static int expand_wide(struct lower *l, uint32_t v, enum af_hold hold, uint32_t *ret) {
+        enum af_hold from = l->phase->values[v].hold;
+        uint32_t axes = l->phase->values[v].axes, words[2];
+        int r = 0;
+        for (unsigned k = 0; k < 2 && !r; k++) {
+                af_expand_word(k, &l->s->prog);
+                r = lower_program(l, &l->s->prog, &v, from, axes, &words[k]);
+                if (!r)
+                        r = expand_bits(l, words[k], hold, &words[k]);
+        }
+        if (r)
+                return r;
+        af_expand_words_joined(&l->s->prog);
+        return lower_program(l, &l->s->prog, words, hold, axes, ret);
+}
+
 static int expand_mask(struct lower *l, uint32_t v, enum af_hold hold, uint32_t *ret) {
         struct af_prim_ins ne = {.prim = AF_PRIM_CMPS, .dtype = AF_DTYPE_FLOAT16, .to = AF_DTYPE_MASK, .mode = AF_CMP_NE};
         uint32_t h, e;
@@ -183,7 +200,7 @@ int lower_expand(struct lower *l, uint32_t v, enum af_hold hold, uint32_t *ret) 
         else if (af_dtype_size(d) == 1)
                 r = expand_bytes(l, v, hold, &e);
         else
-                return sched_unfit(l->s, "64-bit elements broadcast along the innermost axis");
+                r = expand_wide(l, v, hold, &e);
         if (r)
                 return r;
         l->aux[v].expanded[hold] = e;

@@ -66,7 +66,9 @@ static int check_nodes(struct sched *s) {
                 }
                 for (uint32_t k = 0; k < n->n_in; k++) {
                         uint64_t bits;
-                        int r = af_value_scalar(s->g, n->in[k], &bits) ? 0 : check_dtype(s, s->g->values[n->in[k]].dtype);
+                        const struct af_value *v = &s->g->values[n->in[k]];
+                        bool taken = af_value_scalar(s->g, n->in[k], &bits) || af_value_is_wide_scalar(v);
+                        int r = taken ? 0 : check_dtype(s, v->dtype);
                         if (r)
                                 return r;
                 }
