@@ -217,6 +217,7 @@ static int build_plan(struct sched *s, const struct pass *passes, uint32_t n, st
                 if (r)
                         return r;
                 ph->sync_before = i > 0;
+                ret->bytes += ph->hbm_bytes;
                 ret->cycles += ph->cycles + (i ? (uint64_t)s->soc->sync_all_cycles : 0);
         }
         return 0;
@@ -257,7 +258,7 @@ static int build_part(struct sched *s, struct part_plan *ret) {
                         r = build_plan(s, passes, n, &plan);
                 if (r < 0)
                         return r;
-                if (r || (found && plan.cycles >= ret->cycles))
+                if (r || (found && !sched_better(plan.cycles, plan.bytes, ret->cycles, ret->bytes)))
                         continue;
                 *ret = plan;
                 ret->n_regions = s->n_regions;

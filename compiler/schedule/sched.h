@@ -87,7 +87,7 @@ struct part_plan { /* a part, tiled */
         uint32_t n_phases;
         struct af_region *regions; /* those of other parts first */
         uint32_t n_regions;
-        uint64_t cycles;
+        uint64_t cycles, bytes;
 };
 /* part.c. Filled in before: g, soc, arena, scratch, m, why, stores, held, args, n_pointers, kept regions. 0, -ENOMEM, UNFIT. */
 int sched_part_init(struct sched *s) AF_WARN_UNUSED;
@@ -157,6 +157,11 @@ int sched_sides(struct sched *s, uint32_t choice) AF_WARN_UNUSED;
 int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct af_phase *ret_phase) AF_WARN_UNUSED;
 /* ub.c: bytes of every value for the tile that the stages state, places and offsets; fills the phase's byte counts. 0 or -ENOMEM. */
 int sched_allocate(struct sched *s, struct af_phase *phase) AF_WARN_UNUSED;
+/*
+ * Whether to take the first of two ways to do the same: cycles, and bytes through HBM, for which other kernels wait too. Bytes beyond the
+ * other's count four times their share, from half a per cent on. Quick figures.
+ */
+bool sched_better(uint64_t cycles, uint64_t bytes, uint64_t than_cycles, uint64_t than_bytes);
 /* timeline.c: hbm_bytes and cycles of a tiled and allocated phase on blocks cores, as if it were the only one; quick, near enough to
  * choose. */
 void sched_cost(const struct sched *s, struct af_phase *phase, uint32_t blocks);

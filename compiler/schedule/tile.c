@@ -20,7 +20,7 @@ struct list {
 };
 struct best {
         bool found;
-        uint64_t cycles;
+        uint64_t cycles, bytes;
         int64_t rows, inner;
         uint32_t buffers, blocks;
 };
@@ -99,8 +99,8 @@ static void try_blocks(struct sched *s, struct af_phase *ph, int64_t rows, int64
                         continue;
                 last = blocks;
                 sched_cost(s, ph, blocks);
-                if (!best->found || ph->cycles < best->cycles)
-                        *best = (struct best){true, ph->cycles, rows, inner, ph->buffers, blocks};
+                if (!best->found || sched_better(ph->cycles, ph->hbm_bytes, best->cycles, best->bytes))
+                        *best = (struct best){true, ph->cycles, ph->hbm_bytes, rows, inner, ph->buffers, blocks};
                 bool worse = s->exhaustive ? ph->cycles > 2 * least : ph->cycles > least || ph->cycles > FEW_CYCLES;
                 least = AF_MIN(least, ph->cycles);
                 if (worse || blocks == 1)
@@ -332,7 +332,7 @@ int sched_tile(struct sched *s, const struct pass *p, struct af_phase *ret_phase
                         r = s->exhaustive ? search_all(s, &ph, p, variants[i], &best) : search(s, &ph, p, variants[i], &best);
                 if (r)
                         return r;
-                if (!best.found || (found && best.cycles >= ret_phase->cycles))
+                if (!best.found || (found && !sched_better(best.cycles, best.bytes, ret_phase->cycles, ret_phase->hbm_bytes)))
                         continue;
                 ph.buffers = best.buffers;
                 sched_set_tile(&ph, p, best.rows, best.inner);

@@ -305,6 +305,12 @@ static int64_t begin_of(const struct walk *w, int64_t block) {
         return w->p->n_tiles * block / w->blocks;
 }
 
+bool sched_better(uint64_t cycles, uint64_t bytes, uint64_t than_cycles, uint64_t than_bytes) {
+        double least = (double)AF_MAX(1, AF_MIN(bytes, than_bytes)), more = (double)bytes / least - 1.005,
+               other = (double)than_bytes / least - 1.005;
+        return (double)cycles * (1 + 4 * AF_MAX(more, 0)) < (double)than_cycles * (1 + 4 * AF_MAX(other, 0));
+}
+
 /* One core by itself; at most MAX_TILES of its tiles, the rest being like them. */
 static void one_core(const struct sched *s, struct walk *w, int64_t block, double *ret_cycles, double *ret_bytes) {
         struct core core = {0};
