@@ -44,7 +44,7 @@ static void print_kernel(const struct af_driver_view *v, uint32_t i, bool source
         for (uint32_t j = 0; j < g->n_nodes; j++) {
                 const struct af_node *n = &v->graph.nodes[g->nodes[j]];
                 printf("%s%s", j ? ", " : "", af_view_node_name(v, g->nodes[j]));
-                if (n->name)
+                if (n->name && !n->piece)
                         printf(" (%s)", n->origin ? n->origin : af_op_info(n->op)->name);
         }
         printf("\n  rule     %s, template %s\n", g->rule ? g->rule->name : "none, a node by itself", g->tmpl ? g->tmpl : "-");
@@ -58,6 +58,35 @@ static void print_kernel(const struct af_driver_view *v, uint32_t i, bool source
         printf("\n");
         if (sources)
                 printf("\n%.*s", (int)v->kernels[i].source_size, (const char *)v->kernels[i].source);
+}
+
+/* ---- rewrites ---- */
+
+static const char *const rewrite_names[] = {
+        [AF_REWRITE_DECOMPOSED] = "taken apart", [AF_REWRITE_NARROWED] = "narrowed", [AF_REWRITE_MOVED] = "moved"};
+
+/* Calls visit for each of the sender's nodes that was rewritten, with the number of planned nodes that are pieces of it. */
+static void each_rewrite(struct af_named_view *v, const struct af_frag *frag,
+                         void (*visit)(void *to, enum af_rewrite_kind kind, const struct af_fragment_node *node, uint32_t n_pieces),
+                         void *to) {
+        const struct af_driver_view *fused = &v->fused;
+        uint32_t n_canon = v->prepared->n_canon_nodes, *n_pieces = af_arena_calloc(&v->arena, n_canon, sizeof(*n_pieces));
+        for (uint32_t i = 0; n_pieces && i < fused->graph.n_nodes; i++)
+                if (fused->graph.nodes[i].piece && fused->canonical[i] < n_canon)
+                        n_pieces[fused->canonical[i]]++;
+        for (uint32_t i = 0; n_pieces && i < fused->notes.n; i++) {
+                uint32_t source = fused->notes.items[i].source, node = source < n_canon ? v->prepared->canon_nodes[source] : AF_NONE;
+                if (node != AF_NONE)
+                        visit(to, fused->notes.items[i].kind, &frag->f.nodes[node], n_pieces[source]);
+        }
+}
+
+static void print_rewrite(void *to, enum af_rewrite_kind kind, const struct af_fragment_node *node, uint32_t n_pieces) {
+        printf("%-12s %s (%s): ", rewrite_names[kind], node->name, node->origin ? node->origin : node->op);
+        if (n_pieces)
+                printf("%u node%s\n", n_pieces, n_pieces == 1 ? "" : "s");
+        else
+                printf("nothing is left of it\n");
 }
 
 /* ---- decisions ---- */
@@ -110,12 +139,23 @@ static int print_text(const struct af_args *args, const struct af_frag *frag, st
         printf("%s\n%s\n", af_view_headline(v, frag), af_view_bytes_line(v));
         for (uint32_t i = 0; i < v->fused.fusion.n_groups; i++)
                 print_kernel(&v->fused, i, af_args_flag(args, "sources"));
+        if (v->fused.notes.n)
+                printf("\n");
+        each_rewrite(v, frag, print_rewrite, NULL);
         print_decisions(&v->fused, af_args_flag(args, "all"));
         print_fallbacks(&v->fused);
         return AF_EXIT_OK;
 }
 
 /* ---- JSON ---- */
+
+static void rewrite_json(void *to, enum af_rewrite_kind kind, const struct af_fragment_node *node, uint32_t n_pieces) {
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "kind", rewrite_names[kind]);
+        cJSON_AddStringToObject(o, "node", node->name);
+        cJSON_AddNumberToObject(o, "nodes", n_pieces);
+        cJSON_AddItemToArray(to, o);
+}
 
 static cJSON *group_json(const struct af_driver_view *v, uint32_t i, bool sources) {
         const struct af_group *g = &v->fusion.groups[i];
@@ -163,6 +203,7 @@ static int print_json(const struct af_args *args, const struct af_frag *frag, st
         kernels = cJSON_AddArrayToObject(o, "kernels");
         for (uint32_t i = 0; i < v->fused.fusion.n_groups; i++)
                 cJSON_AddItemToArray(kernels, group_json(&v->fused, i, af_args_flag(args, "sources")));
+        each_rewrite(v, frag, rewrite_json, cJSON_AddArrayToObject(o, "rewrites"));
         decisions = cJSON_AddArrayToObject(o, "decisions");
         for (uint32_t i = 0; i < v->fused.fusion.n_decisions; i++)
                 cJSON_AddItemToArray(decisions, decision_json(&v->fused, &v->fused.fusion.decisions[i]));

@@ -19,9 +19,22 @@ static void put_names(const struct af_frag *frag, const struct af_prepared *p, s
                 const struct af_fragment_node *from = &frag->f.nodes[node];
                 g->nodes[i].name = from->name;
                 g->nodes[i].origin = from->origin;
-                for (uint32_t j = 0; j < g->nodes[i].n_out && j < from->n_outputs; j++)
+                for (uint32_t j = 0; j < g->nodes[i].n_out && j < from->n_outputs && !g->nodes[i].piece; j++)
                         g->values[g->nodes[i].out[j]].name = from->outputs[j].name;
         }
+}
+
+/* Pieces of a node are told apart by their ops. */
+static int put_piece_names(struct af_driver_view *v, struct af_arena *arena) {
+        for (uint32_t i = 0; i < v->graph.n_nodes; i++) {
+                struct af_node *n = &v->graph.nodes[i];
+                if (!n->piece || !n->name)
+                        continue;
+                n->name = af_arena_printf(arena, "%s.%s", n->name, af_op_info(n->op)->name);
+                if (!n->name)
+                        return -ENOMEM;
+        }
+        return 0;
 }
 
 static uint64_t value_bytes(const struct af_graph *g, uint32_t v) {
@@ -73,6 +86,11 @@ int af_named_view_make(struct af_session *s, const struct af_frag *frag, struct 
         }
         put_names(frag, v->prepared, &v->fused);
         put_names(frag, v->prepared, &v->unfused);
+        if (put_piece_names(&v->fused, &v->arena) || put_piece_names(&v->unfused, &v->arena)) {
+                fprintf(stderr, "error: %s: %s\n", frag->path, strerror(ENOMEM));
+                af_named_view_deinit(v);
+                return AF_EXIT_FAILED;
+        }
         v->fallback_bytes = count_fallback_bytes(&v->fused);
         return AF_EXIT_OK;
 }

@@ -15,7 +15,7 @@ struct af_named_view {
 /* Plans frag fused and unfused in this process. Mistakes go to stderr. 0 or AF_EXIT_FAILED. */
 int af_named_view_make(struct af_session *s, const struct af_frag *frag, struct af_named_view *ret_view) AF_WARN_UNUSED;
 void af_named_view_deinit(struct af_named_view *v);
-/* The node's name, or its op where it has none. */
+/* The node's name, or its op where it has none; a piece of the sender's node NAME is NAME.OP. */
 const char *af_view_node_name(const struct af_driver_view *v, uint32_t node);
 /* Modelled bytes of all kernels. */
 uint64_t af_view_kernel_bytes(const struct af_driver_view *v);

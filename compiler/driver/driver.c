@@ -161,8 +161,8 @@ int af_driver_view(const struct af_env *env, struct af_arena *arena, const void 
                                                      .source = job.kernels[i].source,
                                                      .source_size = job.kernels[i].source_size};
         if (!r)
-                *ret_view =
-                        (struct af_driver_view){.graph = job.graph, .canonical = job.canonical, .fusion = job.fusion, .kernels = kernels};
+                *ret_view = (struct af_driver_view){
+                        .graph = job.graph, .canonical = job.canonical, .notes = job.notes, .fusion = job.fusion, .kernels = kernels};
         job_deinit(&job);
         return r;
 }

@@ -7,6 +7,7 @@
 
 #include "compiler/driver/env.h"
 #include "compiler/fusion/fusion.h"
+#include "compiler/rewrite/rewrite.h"
 #include "proto/bundle.h"
 
 enum { AF_DRIVER_E_INVALID = 1 /* the fragment; diagnostics */, AF_DRIVER_E_NOT_CANONICAL = 2, AF_DRIVER_E_COMPILE = 3 };
@@ -40,7 +41,8 @@ struct af_view_kernel {
 /* What the fuse and emit passes found, for people: everything lives in the caller's arena. */
 struct af_driver_view {
         struct af_graph graph;
-        const uint32_t *canonical; /* per node: its canonical number, or AF_NONE for a copy that the compiler added */
+        const uint32_t *canonical;     /* per node: its canonical number, or AF_NONE for a copy that the compiler added */
+        struct af_rewrite_notes notes; /* what was rewritten before; `source` is a canonical number */
         struct af_fusion fusion;
         const struct af_view_kernel *kernels; /* per group */
 };

@@ -4,7 +4,6 @@
 
 #include "compiler/driver/driver.h"
 #include "compiler/driver/sizes.h"
-#include "compiler/rewrite/rewrite.h"
 
 /* Where a value is in memory when the plan runs. */
 struct af_location {

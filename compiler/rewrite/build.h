@@ -49,7 +49,15 @@ uint32_t rw_cast(struct rw *b, uint32_t x, enum af_dtype dtype); /* x itself whe
 uint32_t rw_reduce(struct rw *b, enum af_op op, uint32_t x, const int64_t *axes, uint32_t n_axes, bool keepdims, enum af_dtype dtype);
 uint32_t rw_reshape(struct rw *b, uint32_t x, const uint32_t *dims, uint32_t rank); /* x itself where it has them */
 uint32_t rw_broadcast(struct rw *b, uint32_t x, const uint32_t *dims, uint32_t rank);
-uint32_t rw_iota(struct rw *b, enum af_dtype dtype, const uint32_t *dims, uint32_t rank, uint32_t axis, int64_t start); /* step 1 */
+uint32_t rw_iota(struct rw *b, enum af_dtype dtype, const uint32_t *dims, uint32_t rank, uint32_t axis, int64_t start, int64_t step);
+/*
+ * An index as int32, for an axis of this size, at most 2^24: what is in [-size, size) as it is, all else is out of range still. The range
+ * is asked in float32, where rounding keeps order and every number up to 2^24 is exact.
+ */
+uint32_t rw_index32(struct rw *b, uint32_t index, int64_t size);
+#define RW_INDEX_MAX (INT64_C(1) << 24)
+/* Rows longer than this are read once where a chunk size divides them: the size, or 0. A matter of the logical shape alone. */
+int64_t rw_chunk_of(int64_t row);
 const uint32_t *rw_keep_ids(struct rw *b, const uint32_t *ids, uint32_t n); /* in the arena; NULL with b->error set */
 /* Expression ids; any id with b->error set. */
 uint32_t rw_const_dim(struct rw *b, int64_t v);

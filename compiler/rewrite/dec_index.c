@@ -32,7 +32,7 @@ static uint32_t arg_reduce(const struct rw_composite *c, enum af_op extreme) {
         uint32_t rank = b->error ? 0 : rw_value(b, x)->rank;
         for (uint32_t i = 0; i < rank; i++)
                 dims[i] = i == axis ? rw_value(b, x)->dims[i] : rw_const_dim(b, 1);
-        uint32_t position = rw_iota(b, AF_DTYPE_INT32, dims, rank, (uint32_t)axis, 0);
+        uint32_t position = rw_iota(b, AF_DTYPE_INT32, dims, rank, (uint32_t)axis, 0, 1);
         uint32_t at = rw_where(b, hit, position, rw_int(b, AF_DTYPE_INT32, last ? -1 : INT32_MAX));
         at = rw_reduce(b, last ? AF_OP_REDUCE_MAX : AF_OP_REDUCE_MIN, at, &axis, 1, false, AF_DTYPE_INVALID);
         return rw_reshape(b, rw_cast(b, at, c->out->dtype), c->out->dims, c->out->rank);
@@ -55,8 +55,11 @@ uint32_t rw_one_hot(const struct rw_composite *c) {
                 axis += rank;
         if (rank == 0 || axis < 0 || axis >= rank)
                 return rw_fail(b);
-        if (af_dtype_size(d) < 4)
-                index = rw_cast(b, index, d = AF_DTYPE_INT32);
+        if (af_dtype_size(d) < 4 || (d == AF_DTYPE_INT64 && depth <= RW_INDEX_MAX))
+                index = rw_index32(b, index, depth);
+        if (index == AF_NONE)
+                return AF_NONE;
+        d = rw_value(b, index)->dtype;
         for (uint32_t i = 0; i < rank; i++)
                 dims[i] = i == axis ? rw_const_dim(b, 1) : c->out->dims[i];
         index = rw_reshape(b, index, dims, rank);
@@ -64,7 +67,7 @@ uint32_t rw_one_hot(const struct rw_composite *c) {
         index = rw_where(b, negative, rw_binary(b, AF_OP_ADD, index, rw_int(b, d, depth)), index);
         for (uint32_t i = 0; i < rank; i++)
                 dims[i] = i == axis ? rw_const_dim(b, depth) : rw_const_dim(b, 1);
-        uint32_t hit = rw_binary(b, AF_OP_EQ, index, rw_iota(b, d, dims, rank, (uint32_t)axis, 0));
+        uint32_t hit = rw_binary(b, AF_OP_EQ, index, rw_iota(b, d, dims, rank, (uint32_t)axis, 0, 1));
         uint32_t on = c->n->n_in > 1 ? c->in[1] : rw_scalar(b, c->out->dtype, 1);
         uint32_t off = c->n->n_in > 2 ? c->in[2] : rw_scalar(b, c->out->dtype, 0);
         return rw_where(b, hit, on, off);
@@ -82,7 +85,7 @@ static uint32_t triangle(const struct rw_composite *c, enum af_op keep) {
                 return rw_fail(b);
         uint32_t one = rw_const_dim(b, 1);
         const uint32_t row_dims[] = {rw_const_dim(b, rows), one}, column_dims[] = {one, rw_const_dim(b, columns)};
-        uint32_t row = rw_iota(b, AF_DTYPE_INT32, row_dims, 2, 0, k), column = rw_iota(b, AF_DTYPE_INT32, column_dims, 2, 1, 0);
+        uint32_t row = rw_iota(b, AF_DTYPE_INT32, row_dims, 2, 0, k, 1), column = rw_iota(b, AF_DTYPE_INT32, column_dims, 2, 1, 0, 1);
         return rw_where(b, rw_binary(b, keep, column, row), x, rw_int(b, rw_value(b, x)->dtype, 0));
 }
 

@@ -5,11 +5,6 @@
 
 #include "compiler/rewrite/decompose.h"
 
-/* Rows longer than this are read once where a chunk size divides them: partial results per chunk, then the row's. */
-#define LONG_ROW  8192
-#define CHUNK_MIN 1024
-#define CHUNK_MAX 4096
-
 /* Axes of one reduction. */
 struct axes {
         int64_t list[AF_LIMIT_RANK];
@@ -58,13 +53,6 @@ struct row_sum {
         uint32_t max, shift, sum; /* shift: what was subtracted */
 };
 
-static int64_t chunk_of(int64_t n) {
-        for (int64_t d = CHUNK_MAX; n > LONG_ROW && d >= CHUNK_MIN; d--)
-                if (n % d == 0)
-                        return d;
-        return 0;
-}
-
 /*
  * Last axis [R] as [R/d, d]: chunk results first, so that x is read once. finite: shifts are finite (logsumexp); else a row's own maximum
  * is subtracted, and only chunks of nothing but -inf count as 0.
@@ -91,7 +79,7 @@ static struct row_sum sum_by_chunks(const struct rw_composite *c, uint32_t x, in
 }
 
 static struct row_sum sum_of_exp(const struct rw_composite *c, uint32_t x, const struct axes *a, bool finite) {
-        int64_t n = count_of(c, x, a), d = chunk_of(n);
+        int64_t n = count_of(c, x, a), d = rw_chunk_of(n);
         uint32_t rank = rw_value(c->b, x)->rank;
         if (d && a->n == 1 && a->list[0] == (int64_t)rank - 1 && rank < AF_LIMIT_RANK)
                 return sum_by_chunks(c, x, n, d, finite);

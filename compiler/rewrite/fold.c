@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Views of views: one view where it can be, none where it shows all. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "compiler/rewrite/motion.h"
@@ -10,6 +11,9 @@ bool mv_full(const struct mv *m, uint32_t value) {
 }
 bool mv_stored(const struct mv *m, uint32_t value) {
         return value < m->cap_stored && m->stored[value];
+}
+bool mv_reduced(const struct mv *m, uint32_t value, uint32_t axis) {
+        return value < m->cap_reduced && m->reduced[value] >> axis & 1;
 }
 bool mv_work(struct mv *m, uint64_t n) {
         if (m->work < n) {
@@ -276,6 +280,68 @@ uint32_t mv_transpose(struct mv *m, uint32_t x, const int64_t *perm) {
 
 /* ---- gather ---- */
 
+/* Whether one element per row is asked for, of rows that someone reads whole anyway. */
+static bool picks(const struct mv *m, uint32_t x, const struct mv_view *v) {
+        int64_t size, d, e;
+        enum af_dtype t = rw_value(m->b, x)->dtype;
+        bool known = rw_dim(m->b, x, v->axis, &size) && rw_dim(m->b, v->index, v->axis, &e) && e == 1;
+        if (v->kind != MV_ELEMENTS || !known || !mv_reduced(m, x, v->axis) || size < 2 || size > RW_INDEX_MAX)
+                return false;
+        if (t != AF_DTYPE_FLOAT32 && t != AF_DTYPE_FLOAT16 && t != AF_DTYPE_BFLOAT16)
+                return false;
+        for (uint32_t i = 0; i < v->rank; i++)
+                if (i != v->axis && (!rw_dim(m->b, x, i, &d) || !rw_dim(m->b, v->index, i, &e) || d != e))
+                        return false;
+        return true;
+}
+
+/* Largest of what stands at `at` (int32, along the axis) and -inf elsewhere: that element, NaN and -0.0 too. The axis stays, as 1. */
+static uint32_t pick_at(struct mv *m, uint32_t x, uint32_t at, uint32_t axis) {
+        struct rw *b = m->b;
+        uint32_t dims[AF_LIMIT_RANK], rank = rw_value(b, x)->rank;
+        int64_t axis64 = axis;
+        for (uint32_t i = 0; i < rank; i++)
+                dims[i] = i == axis ? rw_value(b, x)->dims[i] : rw_const_dim(b, 1);
+        uint32_t hit = rw_binary(b, AF_OP_EQ, rw_iota(b, AF_DTYPE_INT32, dims, rank, axis, 0, 1), at);
+        uint32_t one = rw_where(b, hit, x, rw_scalar(b, AF_DTYPE_FLOAT32, -INFINITY));
+        return rw_reduce(b, AF_OP_REDUCE_MAX, one, &axis64, 1, true, AF_DTYPE_INVALID);
+}
+
+/* The same over chunks [.., R/d, d] of the last axis, so that it fits what else reads the row so. */
+static uint32_t pick_in_chunks(struct mv *m, uint32_t x, uint32_t at, int64_t size, int64_t d) {
+        struct rw *b = m->b;
+        uint32_t dims[AF_LIMIT_RANK + 1], unit[AF_LIMIT_RANK + 1], rank = rw_value(b, x)->rank;
+        int64_t last = rank - 1;
+        for (uint32_t i = 0; i <= rank; i++) {
+                dims[i] = i < rank ? rw_value(b, x)->dims[i] : rw_const_dim(b, d);
+                unit[i] = rw_const_dim(b, 1);
+        }
+        dims[rank - 1] = unit[rank - 1] = rw_const_dim(b, size / d);
+        uint32_t parts = rw_reshape(b, x, dims, rank + 1), first = rw_iota(b, AF_DTYPE_INT32, unit, rank + 1, rank - 1, 0, d);
+        dims[rank - 1] = dims[rank] = rw_const_dim(b, 1);
+        at = rw_binary(b, AF_OP_SUB, rw_reshape(b, at, dims, rank + 1), first);
+        dims[rank - 1] = rw_const_dim(b, size / d);
+        uint32_t best = rw_reshape(b, pick_at(m, parts, at, rank), dims, rank);
+        return rw_reduce(b, AF_OP_REDUCE_MAX, best, &last, 1, true, AF_DTYPE_INVALID);
+}
+
+static uint32_t pick(struct mv *m, uint32_t x, const struct mv_view *v) {
+        struct rw *b = m->b;
+        enum af_dtype t = rw_value(b, x)->dtype;
+        int64_t size = 0;
+        rw_dim(b, x, v->axis, &size);
+        uint32_t n = rw_int(b, AF_DTYPE_INT32, size), zero = rw_int(b, AF_DTYPE_INT32, 0), at = rw_index32(b, v->index, size);
+        at = rw_where(b, rw_binary(b, AF_OP_LT, at, zero), rw_binary(b, AF_OP_ADD, at, n), at);
+        x = rw_cast(b, x, AF_DTYPE_FLOAT32);
+        if (x == AF_NONE || at == AF_NONE)
+                return AF_NONE;
+        bool last = v->axis + 1 == rw_value(b, x)->rank && v->axis + 1 < AF_LIMIT_RANK;
+        int64_t d = last ? rw_chunk_of(size) : 0;
+        uint32_t y = d ? pick_in_chunks(m, x, at, size, d) : pick_at(m, x, at, v->axis);
+        uint32_t inside = rw_binary(b, AF_OP_LOGICAL_AND, rw_binary(b, AF_OP_GE, at, zero), rw_binary(b, AF_OP_LT, at, n));
+        return rw_where(b, inside, rw_cast(b, y, t), rw_int(b, t, 0));
+}
+
 uint32_t mv_gather(struct mv *m, uint32_t x, const struct mv_view *v) {
         if (x == AF_NONE || m->b->error)
                 return AF_NONE;
@@ -289,5 +355,12 @@ uint32_t mv_gather(struct mv *m, uint32_t x, const struct mv_view *v) {
         }
         if (moved != AF_NONE || m->b->error)
                 return moved;
+        if (picks(m, x, v)) {
+                struct rw_mark mark = rw_here(m->b);
+                uint32_t y = pick(m, x, v);
+                if (y != AF_NONE || m->b->error < 0)
+                        return y;
+                rw_back(m->b, mark);
+        }
         return rw_node(m->b, v->kind == MV_GATHER ? AF_OP_GATHER : AF_OP_GATHER_ELEMENTS, in, 2, &attr, 1, AF_DTYPE_INVALID);
 }

@@ -70,13 +70,33 @@ uint32_t rw_broadcast(struct rw *b, uint32_t x, const uint32_t *dims, uint32_t r
         return shaped(b, AF_OP_BROADCAST, x, dims, rank);
 }
 
-uint32_t rw_iota(struct rw *b, enum af_dtype dtype, const uint32_t *dims, uint32_t rank, uint32_t axis, int64_t start) {
+uint32_t rw_iota(struct rw *b, enum af_dtype dtype, const uint32_t *dims, uint32_t rank, uint32_t axis, int64_t start, int64_t step) {
         dims = rw_keep_ids(b, dims, rank); /* the value's dims are the attribute's */
         const struct af_attr attrs[] = {{.key = AF_ATTR_AXIS, .i = axis},
                                         {.key = AF_ATTR_SHAPE, .dims = dims, .n = rank},
                                         {.key = AF_ATTR_START, .is_int = true, .i = start, .f = (double)start},
-                                        {.key = AF_ATTR_STEP, .is_int = true, .i = 1, .f = 1}};
+                                        {.key = AF_ATTR_STEP, .is_int = true, .i = step, .f = (double)step}};
         return rw_node(b, AF_OP_IOTA, NULL, 0, attrs, AF_ARRAY_SIZE(attrs), dtype);
+}
+
+uint32_t rw_index32(struct rw *b, uint32_t index, int64_t size) {
+        if (index == AF_NONE || rw_value(b, index)->dtype != AF_DTYPE_INT64)
+                return rw_cast(b, index, AF_DTYPE_INT32);
+        uint32_t f = rw_cast(b, index, AF_DTYPE_FLOAT32);
+        uint32_t inside = rw_binary(b, AF_OP_LOGICAL_AND, rw_binary(b, AF_OP_GE, f, rw_scalar(b, AF_DTYPE_FLOAT32, -(double)size)),
+                                    rw_binary(b, AF_OP_LT, f, rw_scalar(b, AF_DTYPE_FLOAT32, (double)size)));
+        return rw_where(b, inside, rw_cast(b, index, AF_DTYPE_INT32), rw_int(b, AF_DTYPE_INT32, INT32_MIN));
+}
+
+#define LONG_ROW  8192
+#define CHUNK_MIN 1024
+#define CHUNK_MAX 4096
+
+int64_t rw_chunk_of(int64_t row) {
+        for (int64_t d = CHUNK_MAX; row > LONG_ROW && d >= CHUNK_MIN; d--)
+                if (row % d == 0)
+                        return d;
+        return 0;
 }
 
 const uint32_t *rw_keep_ids(struct rw *b, const uint32_t *ids, uint32_t n) {

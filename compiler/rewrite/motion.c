@@ -37,13 +37,34 @@ static bool moves(const struct af_node *n) {
 /* Per value of the old graph: whether someone reads all of it as it is, views aside and what will be computed in pieces. */
 struct reads {
         bool *full, *pieces; /* pieces: of a concat or computed from one */
+        uint16_t *reduced;   /* axes */
 };
+
+/* Axes of operand j over which it is reduced by what n's output is. */
+static uint16_t reduced_through(const struct af_graph *g, const struct reads *r, const struct af_node *n, uint32_t j) {
+        const struct af_value *x = &g->values[n->in[j]], *y = &g->values[n->out[0]];
+        enum af_op_class cls = af_op_info(n->op)->cls;
+        uint16_t axes = 0, out = r->reduced[n->out[0]];
+        if (cls == AF_CLASS_REDUCE) {
+                const struct af_attr *a = af_node_attr(n, AF_ATTR_AXES);
+                for (uint32_t i = 0; i < a->n; i++)
+                        axes |= (uint16_t)(1u << a->ints[i]);
+                return axes;
+        }
+        if (mv_is_elementwise(n))
+                return x->rank == y->rank && x->rank && memcmp(x->dims, y->dims, x->rank * sizeof(*x->dims)) == 0 ? out : 0;
+        /* the last axis as two: reduced where its chunks are */
+        bool chunks = cls == AF_CLASS_VIEW && x->rank && y->rank == x->rank + 1 &&
+                      (x->rank == 1 || memcmp(x->dims, y->dims, (x->rank - 1) * sizeof(*x->dims)) == 0);
+        return chunks && out >> x->rank & 1 ? (uint16_t)(1u << (x->rank - 1)) : 0;
+}
 
 static int reads_make(const struct mv *m, struct reads *r) {
         const struct af_graph *g = m->b->from;
         r->full = af_arena_calloc(g->arena, g->n_values, 1);
         r->pieces = af_arena_calloc(g->arena, g->n_values, 1);
-        if (!r->full || !r->pieces)
+        r->reduced = af_arena_calloc(g->arena, g->n_values, sizeof(*r->reduced));
+        if (!r->full || !r->pieces || !r->reduced)
                 return -ENOMEM;
         for (uint32_t i = 0; i < g->n_nodes; i++) {
                 const struct af_node *n = &g->nodes[i];
@@ -65,6 +86,8 @@ static int reads_make(const struct mv *m, struct reads *r) {
                         bool whole = pinned_node(m, n) || !(through || (view && j == 0));
                         bool apart = through && r->pieces[n->out[0]] && !r->pieces[n->in[j]] && mv_is_elementwise(n);
                         r->full[n->in[j]] |= whole || (through && !apart && r->full[n->out[0]]);
+                        if (n->n_out)
+                                r->reduced[n->in[j]] |= reduced_through(g, r, n, j);
                 }
         }
         return 0;
@@ -81,6 +104,11 @@ static int mark(struct mv *m, bool **list, uint32_t *cap, uint32_t value) {
 static int inherit(struct mv *m, const struct reads *r, uint32_t old) {
         uint32_t value = m->b->map[old];
         int e = r->full[old] ? mark(m, &m->full, &m->cap_full, value) : 0;
+        if (!e && r->reduced[old]) {
+                e = af_arena_grow(m->b->g.arena, &m->reduced, &m->cap_reduced, value + 1, sizeof(*m->reduced));
+                if (!e)
+                        m->reduced[value] |= r->reduced[old];
+        }
         return !e && m->b->is_output[old] ? mark(m, &m->stored, &m->cap_stored, value) : e;
 }
 
@@ -280,6 +308,9 @@ int af_rewrite_motion(const struct af_graph *g, const bool *pinned, struct af_gr
         m.scratch = af_arena_alloc(g->arena, af_eval_scratch_bytes(1));
         if (!r)
                 r = m.scratch ? reads_make(&m, &reads) : -ENOMEM;
+        for (uint32_t i = 0; !r && i < g->n_values; i++) /* inputs and constants stand already */
+                if (b.map[i] != AF_NONE)
+                        r = inherit(&m, &reads, i);
         for (uint32_t i = 0; !r && i < g->n_nodes; i++) {
                 r = one(&m, i, notes);
                 for (uint32_t j = 0; !r && j < g->nodes[i].n_out; j++)

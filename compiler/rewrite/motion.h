@@ -35,9 +35,10 @@ struct mv {
         struct rw *b;
         const bool *pinned;
         /* per value of g, zero where beyond cap */
-        bool *full;   /* someone reads all of it as it is */
-        bool *stored; /* an output of the graph */
-        uint32_t cap_full, cap_stored;
+        bool *full;        /* someone reads all of it as it is */
+        bool *stored;      /* an output of the graph */
+        uint16_t *reduced; /* axes over which all of it is reduced, as it is or elementwise */
+        uint32_t cap_full, cap_stored, cap_reduced;
         /* per node of g: its entry in the cone + 1; all 0 between moves */
         uint32_t *entry_of, cap_entry_of;
         uint64_t work; /* nodes that may still be looked at or made: keeps the pass near-linear */
@@ -48,6 +49,7 @@ struct mv {
 
 bool mv_full(const struct mv *m, uint32_t value);
 bool mv_stored(const struct mv *m, uint32_t value);
+bool mv_reduced(const struct mv *m, uint32_t value, uint32_t axis);
 /* Takes n steps off the work; false where it is used up. */
 bool mv_work(struct mv *m, uint64_t n);
 /* The node that makes a value and may be taken apart: not pinned. NULL for inputs, constants and pinned nodes. Valid until a node is made.

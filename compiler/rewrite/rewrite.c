@@ -4,6 +4,7 @@
 
 static int (*const passes[])(const struct af_graph *, const bool *, struct af_graph *, struct af_rewrite_notes *) = {
         af_rewrite_decompose,
+        af_rewrite_narrow,
         af_rewrite_motion,
 };
 

@@ -10,7 +10,7 @@
 
 #include "compiler/graph/graph.h"
 
-enum af_rewrite_kind { AF_REWRITE_DECOMPOSED, AF_REWRITE_MOVED };
+enum af_rewrite_kind { AF_REWRITE_DECOMPOSED, AF_REWRITE_NARROWED, AF_REWRITE_MOVED };
 struct af_rewrite_note { /* for people */
         enum af_rewrite_kind kind;
         uint32_t source;  /* the sender's node */
@@ -28,6 +28,8 @@ struct af_rewrite_notes {
 int af_rewrite(const struct af_graph *g, const bool *pinned, struct af_graph *ret, struct af_rewrite_notes *notes) AF_WARN_UNUSED;
 /* Composite nodes -> the nodes that define them. As af_rewrite. */
 int af_rewrite_decompose(const struct af_graph *g, const bool *pinned, struct af_graph *ret, struct af_rewrite_notes *notes) AF_WARN_UNUSED;
+/* Compares and indices of 64-bit integers in 32 bits, where that decides the same. As af_rewrite. */
+int af_rewrite_narrow(const struct af_graph *g, const bool *pinned, struct af_graph *ret, struct af_rewrite_notes *notes) AF_WARN_UNUSED;
 /*
  * Views up to what is in memory, concats and pads down to what is stored, equal nodes one, dead ones gone. As af_rewrite. Near-linear:
  * where the work a graph of its size may take is used up, views stay where they are.

@@ -128,6 +128,47 @@ Test(plan, samples_become_one_kernel_each) {
         }
 }
 
+/* The lines of a plan's fallbacks: "<canonical node> <reason>\n". */
+static void fallbacks_are(const struct af_buf *plan, const char *want) {
+        struct af_plan_view view;
+        cr_assert_eq(af_plan_read(plan->data, plan->size, &view), 0);
+        cr_assert(view.fallbacks_size == strlen(want) && memcmp(view.fallbacks, want, view.fallbacks_size) == 0, "%.*s",
+                  (int)view.fallbacks_size, (const char *)view.fallbacks);
+        af_plan_view_deinit(&view);
+}
+
+#define SOFTMAX_THEN_ABS(symbols, x)                                                                                                       \
+        "{\"schema\":\"autofuse.fragment/1\"," symbols "\"inputs\":[" x "],\"nodes\":["                                                    \
+        "{\"name\":\"a\",\"op\":\"softmax\",\"inputs\":[\"x\"],\"outputs\":[{\"name\":\"t\"," TYPE "}]},"                                  \
+        "{\"name\":\"b\",\"op\":\"abs\",\"inputs\":[\"t\"],\"outputs\":[{\"name\":\"u\"," TYPE "}]}],\"outputs\":[\"u\"]}"
+
+Test(plan, a_composite_is_compiled_in_pieces) {
+#define TYPE "\"dtype\":\"float32\",\"shape\":[8,5]"
+        struct af_buf plan = plan_of(SOFTMAX_THEN_ABS("", "{\"name\":\"x\"," TYPE "}"), NULL);
+#undef TYPE
+        fallbacks_are(&plan, "");
+        cr_assert_eq(count_steps(&plan, AF_STEP_FRAMEWORK), 0);
+        cr_assert_geq(count_steps(&plan, AF_STEP_KERNEL), 1);
+        af_buf_deinit(&plan);
+}
+
+/* Of a composite that no kernel can run the framework gets the whole node, once, with the reason of the piece that failed. */
+Test(plan, a_composite_falls_back_whole) {
+#define TYPE "\"dtype\":\"float64\",\"shape\":[8,5]"
+        struct af_buf plan = plan_of(SOFTMAX_THEN_ABS("", "{\"name\":\"x\"," TYPE "}"), NULL);
+#undef TYPE
+        struct af_plan_view view;
+        cr_assert_eq(af_plan_read(plan.data, plan.size, &view), 0);
+        cr_assert_eq(count_steps(&plan, AF_STEP_FRAMEWORK), 2);
+        cr_assert_eq(count_steps(&plan, AF_STEP_KERNEL), 0);
+        cr_assert(memmem(view.fallbacks, view.fallbacks_size, "float64", 7), "%.*s", (int)view.fallbacks_size,
+                  (const char *)view.fallbacks);
+        cr_assert_not(memmem(view.fallbacks, view.fallbacks_size, "composite", 9), "%.*s", (int)view.fallbacks_size,
+                      (const char *)view.fallbacks);
+        af_plan_view_deinit(&view);
+        af_buf_deinit(&plan);
+}
+
 /* abs(p) + y and y + abs(s), with the framework between them: one kernel, launched twice. */
 Test(plan, alike_groups_share_one_kernel_and_keep_their_own_arguments) {
         static const char text[] = FRAGMENT(
