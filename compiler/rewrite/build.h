@@ -51,10 +51,10 @@ uint32_t rw_reshape(struct rw *b, uint32_t x, const uint32_t *dims, uint32_t ran
 uint32_t rw_broadcast(struct rw *b, uint32_t x, const uint32_t *dims, uint32_t rank);
 uint32_t rw_iota(struct rw *b, enum af_dtype dtype, const uint32_t *dims, uint32_t rank, uint32_t axis, int64_t start, int64_t step);
 /*
- * An index as int32, for an axis of this size, at most 2^24: what is in [-size, size) as it is, all else is out of range still. The range
- * is asked in float32, where rounding keeps order and every number up to 2^24 is exact.
+ * An index as int32: in range of an axis of at most 2^24 it is what it was, out of range it stays out. int64 goes by way of float32, where
+ * rounding keeps order and every number up to 2^24 is exact; the cast to int32 saturates.
  */
-uint32_t rw_index32(struct rw *b, uint32_t index, int64_t size);
+uint32_t rw_index32(struct rw *b, uint32_t index);
 #define RW_INDEX_MAX (INT64_C(1) << 24)
 /* Rows longer than this are read once where a chunk size divides them: the size, or 0. A matter of the logical shape alone. */
 int64_t rw_chunk_of(int64_t row);

@@ -56,7 +56,7 @@ uint32_t rw_one_hot(const struct rw_composite *c) {
         if (rank == 0 || axis < 0 || axis >= rank)
                 return rw_fail(b);
         if (af_dtype_size(d) < 4 || (d == AF_DTYPE_INT64 && depth <= RW_INDEX_MAX))
-                index = rw_index32(b, index, depth);
+                index = rw_index32(b, index);
         if (index == AF_NONE)
                 return AF_NONE;
         d = rw_value(b, index)->dtype;

@@ -330,7 +330,7 @@ static uint32_t pick(struct mv *m, uint32_t x, const struct mv_view *v) {
         enum af_dtype t = rw_value(b, x)->dtype;
         int64_t size = 0;
         rw_dim(b, x, v->axis, &size);
-        uint32_t n = rw_int(b, AF_DTYPE_INT32, size), zero = rw_int(b, AF_DTYPE_INT32, 0), at = rw_index32(b, v->index, size);
+        uint32_t n = rw_int(b, AF_DTYPE_INT32, size), zero = rw_int(b, AF_DTYPE_INT32, 0), at = rw_index32(b, v->index);
         at = rw_where(b, rw_binary(b, AF_OP_LT, at, zero), rw_binary(b, AF_OP_ADD, at, n), at);
         x = rw_cast(b, x, AF_DTYPE_FLOAT32);
         if (x == AF_NONE || at == AF_NONE)

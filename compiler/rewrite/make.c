@@ -79,13 +79,10 @@ uint32_t rw_iota(struct rw *b, enum af_dtype dtype, const uint32_t *dims, uint32
         return rw_node(b, AF_OP_IOTA, NULL, 0, attrs, AF_ARRAY_SIZE(attrs), dtype);
 }
 
-uint32_t rw_index32(struct rw *b, uint32_t index, int64_t size) {
-        if (index == AF_NONE || rw_value(b, index)->dtype != AF_DTYPE_INT64)
-                return rw_cast(b, index, AF_DTYPE_INT32);
-        uint32_t f = rw_cast(b, index, AF_DTYPE_FLOAT32);
-        uint32_t inside = rw_binary(b, AF_OP_LOGICAL_AND, rw_binary(b, AF_OP_GE, f, rw_scalar(b, AF_DTYPE_FLOAT32, -(double)size)),
-                                    rw_binary(b, AF_OP_LT, f, rw_scalar(b, AF_DTYPE_FLOAT32, (double)size)));
-        return rw_where(b, inside, rw_cast(b, index, AF_DTYPE_INT32), rw_int(b, AF_DTYPE_INT32, INT32_MIN));
+uint32_t rw_index32(struct rw *b, uint32_t index) {
+        if (index != AF_NONE && rw_value(b, index)->dtype == AF_DTYPE_INT64)
+                index = rw_cast(b, index, AF_DTYPE_FLOAT32);
+        return rw_cast(b, index, AF_DTYPE_INT32);
 }
 
 #define LONG_ROW  8192

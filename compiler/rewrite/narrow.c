@@ -4,7 +4,7 @@
  *
  * - A compare with a constant c, |c| < 2^24, is that of the operand rounded to float32 with c: rounding keeps order, c and its neighbours
  * are exact, so nothing else rounds to c.
- * - A gather's index that is chosen (where) between others: as int32, with one number out of range for all that are.
+ * - A gather's index that is chosen (where) between others: as int32, out of range where it was.
  */
 #include <errno.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static uint32_t index32(struct narrow *w, uint32_t v, int64_t size, uint32_t dep
         }
         if (n.op == AF_OP_CAST && af_dtype_kind(rw_value(b, n.in[0])->dtype) != 'f' && af_dtype_size(rw_value(b, n.in[0])->dtype) <= 4)
                 return rw_cast(b, n.in[0], AF_DTYPE_INT32);
-        return rw_index32(b, v, size);
+        return rw_index32(b, v);
 }
 
 static uint32_t chosen(struct narrow *w, const struct af_node *n) {
