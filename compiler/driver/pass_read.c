@@ -169,6 +169,8 @@ static int copy_before_reshapes(struct af_job *job, uint32_t n_old) {
                         int r = add_copy(g, old[i].in[0], NULL, in);
                         if (r)
                                 return r;
+                        nodes[n].source = old[i].source; /* a piece's copy is a piece: both fall back as the whole node */
+                        nodes[n].piece = old[i].piece;
                         job->canonical[n++] = AF_NONE;
                         old[i].in = in;
                 }

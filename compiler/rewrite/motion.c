@@ -9,7 +9,7 @@
 #include "compiler/rewrite/motion.h"
 #include "numeric/expand.h"
 
-#define WORK_PER_NODE 6u
+#define WORK_PER_NODE 4u
 #define WORK_LEAST    32768u
 
 static bool is_class(const struct af_node *n, enum af_op_class cls) {
@@ -104,6 +104,10 @@ static int mark(struct mv *m, bool **list, uint32_t *cap, uint32_t value) {
 static int inherit(struct mv *m, const struct reads *r, uint32_t old) {
         uint32_t value = m->b->map[old];
         int e = r->full[old] ? mark(m, &m->full, &m->cap_full, value) : 0;
+        if (!e)
+                e = af_arena_grow(m->b->g.arena, &m->old_of, &m->cap_old_of, value + 1, sizeof(*m->old_of));
+        if (!e && !m->old_of[value])
+                m->old_of[value] = old + 1;
         if (!e && r->reduced[old]) {
                 e = af_arena_grow(m->b->g.arena, &m->reduced, &m->cap_reduced, value + 1, sizeof(*m->reduced));
                 if (!e)
@@ -308,6 +312,8 @@ int af_rewrite_motion(const struct af_graph *g, const bool *pinned, struct af_gr
         m.scratch = af_arena_alloc(g->arena, af_eval_scratch_bytes(1));
         if (!r)
                 r = m.scratch ? reads_make(&m, &reads) : -ENOMEM;
+        if (!r)
+                r = af_graph_users(g, &m.users_first, &m.users);
         for (uint32_t i = 0; !r && i < g->n_values; i++) /* inputs and constants stand already */
                 if (b.map[i] != AF_NONE)
                         r = inherit(&m, &reads, i);

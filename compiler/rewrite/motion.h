@@ -29,6 +29,7 @@ struct mv_view {
 
 struct mv_entry {                  /* a node of the cone that a view moves through */
         uint32_t node, value;      /* value: what it became */
+        bool must_die;             /* costly: only if nobody is left who reads it as it was */
         int8_t map[AF_LIMIT_RANK]; /* its axis -> the view's axis, or -1: the view does not touch it */
 };
 struct mv {
@@ -38,7 +39,9 @@ struct mv {
         bool *full;        /* someone reads all of it as it is */
         bool *stored;      /* an output of the graph */
         uint16_t *reduced; /* axes over which all of it is reduced, as it is or elementwise */
-        uint32_t cap_full, cap_stored, cap_reduced;
+        uint32_t *old_of;  /* the old value that it is, + 1 */
+        uint32_t cap_full, cap_stored, cap_reduced, cap_old_of;
+        uint32_t *users_first, *users; /* of old values */
         /* per node of g: its entry in the cone + 1; all 0 between moves */
         uint32_t *entry_of, cap_entry_of;
         uint64_t work; /* nodes that may still be looked at or made: keeps the pass near-linear */

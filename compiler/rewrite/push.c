@@ -20,6 +20,7 @@ struct cone {
         uint32_t n, cap;
         int64_t cost; /* bytes of leaves that would have to be stored */
         bool failed;
+        bool costly;                  /* may move through what is costly and read in full, if its readers all move too */
         const struct af_node *origin; /* of the view */
 };
 
@@ -86,22 +87,38 @@ static bool map_operand(const struct cone *c, const struct af_node *n, const int
         }
 }
 
-/* Floating sums run in an order that the extents of a shape fix: it stays where no axis becomes or ceases to be a unit axis. */
+/*
+ * Floating sums run in an order that the extents of a shape fix: it stays where no axis that varies faster than a reduced one becomes or
+ * ceases to be a unit axis. The 1 that a reduced axis leaves is nothing to slice.
+ */
 static bool order_stays(const struct cone *c, const struct af_node *n, const int8_t *map) {
+        const struct af_attr *axes = af_node_attr(n, AF_ATTR_AXES);
+        bool keep = af_node_attr(n, AF_ATTR_KEEPDIMS)->i;
+        uint32_t next = 0, out = 0;
         int64_t d;
-        for (uint32_t k = 0; k < rw_value(c->m->b, n->out[0])->rank; k++) {
-                if (!touches(c->view, map[k]))
+        for (uint32_t k = 0; k < rw_value(c->m->b, n->in[0])->rank; k++) {
+                bool reduced = next < axes->n && axes->ints[next] == k;
+                next += reduced;
+                if (reduced && !keep)
                         continue;
-                if (!rw_dim(c->m->b, n->out[0], k, &d) || (d == 1) != (c->view->range[map[k]].size == 1))
+                int8_t axis = map[out++];
+                if (!touches(c->view, axis))
+                        continue;
+                if (reduced || !rw_dim(c->m->b, n->in[0], k, &d) || (next > 0 && (d == 1) != (c->view->range[axis].size == 1)))
                         return false;
         }
         return true;
 }
 
+static bool costly(const struct cone *c, const struct af_node *n) {
+        const struct af_op_info *info = af_op_info(n->op);
+        return ((info->flags & AF_OP_HEAVY) || info->cls == AF_CLASS_REDUCE) && mv_full(c->m, n->out[0]);
+}
+
 static bool passable(const struct cone *c, const struct af_node *n, const int8_t *map) {
         const struct af_op_info *info = af_op_info(n->op);
         bool slice = c->view->kind == MV_SLICE;
-        if (((info->flags & AF_OP_HEAVY) || info->cls == AF_CLASS_REDUCE) && mv_full(c->m, n->out[0]))
+        if (costly(c, n) && (!c->costly || mv_stored(c->m, n->out[0])))
                 return false;
         if (info->cls == AF_CLASS_VIEW)
                 return slice || c->view->kind == MV_GATHER;
@@ -141,9 +158,11 @@ static uint32_t *entry_slot(struct mv *m, uint32_t node) {
 }
 
 /* A value that the view reaches: a node of the cone, or a leaf. */
-static void reach(struct cone *c, uint32_t value, const int8_t *map) {
+static void reach(struct cone *c, uint32_t value, int8_t *map) {
         struct mv *m = c->m;
         uint32_t rank = rw_value(m->b, value)->rank;
+        for (uint32_t i = 0; i < rank && c->view->kind == MV_SLICE; i++)
+                map[i] = touches(c->view, map[i]) ? map[i] : -1; /* so that equal views are equal maps */
         const struct af_node *n = mv_maker(m, value);
         if (rank == 0 || !affected(c->view, map, rank))
                 return;
@@ -166,8 +185,28 @@ static void reach(struct cone *c, uint32_t value, const int8_t *map) {
         }
         struct mv_entry *e = &c->entries[c->n++];
         *slot = c->n;
-        *e = (struct mv_entry){.node = node, .value = AF_NONE};
+        *e = (struct mv_entry){.node = node, .value = AF_NONE, .must_die = costly(c, n)};
         memcpy(e->map, map, rank);
+}
+
+/* Whether everyone who reads an old value is in the cone, or a view. */
+static bool dies(const struct cone *c, uint32_t value) {
+        const struct mv *m = c->m;
+        const struct af_graph *from = m->b->from;
+        uint32_t old = value < m->cap_old_of ? m->old_of[value] : 0;
+        if (!old--)
+                return false;
+        for (uint32_t u = m->users_first[old]; u < m->users_first[old + 1]; u++) {
+                const struct af_node *user = &from->nodes[m->users[u]];
+                enum af_op_class cls = af_op_info(user->op)->cls;
+                if (cls == AF_CLASS_SLICE || cls == AF_CLASS_SPLIT)
+                        continue;
+                uint32_t now = user->n_out == 1 ? m->b->map[user->out[0]] : AF_NONE;
+                const struct af_value *v = now == AF_NONE ? NULL : rw_value(m->b, now);
+                if (!v || v->kind != AF_VALUE_NODE || v->index >= m->cap_entry_of || !m->entry_of[v->index])
+                        return false;
+        }
+        return true;
 }
 
 /* Fills the cone of x. */
@@ -190,6 +229,8 @@ static void explore(struct cone *c, uint32_t x) {
                                 c->failed = true;
                 }
         }
+        for (uint32_t i = 0; i < c->n && !c->failed && !c->m->b->error; i++)
+                c->failed = c->entries[i].must_die && !dies(c, c->m->b->g.nodes[c->entries[i].node].out[0]);
 }
 
 static void forget(struct cone *c) {
@@ -406,12 +447,25 @@ static bool gather_movable(const struct mv *m, uint32_t x, const struct mv_view 
         return true;
 }
 
+/* The cone: with all that is costly, so that none of it is computed in full any more, or without what is read in full. */
+static void survey(struct cone *c, uint32_t x) {
+        c->costly = c->view->kind == MV_SLICE;
+        explore(c, x);
+        forget(c);
+        if (!c->costly || !c->failed || c->m->b->error)
+                return;
+        c->n = 0;
+        c->cost = 0;
+        c->failed = c->costly = false;
+        explore(c, x);
+        forget(c);
+}
+
 int64_t mv_push_cost(struct mv *m, uint32_t x, const struct mv_view *view) {
         struct cone c = {.m = m, .view = view};
         if (!mv_maker(m, x))
                 return is_source(m, x) ? 0 : bytes_of(m, x);
-        explore(&c, x);
-        forget(&c);
+        survey(&c, x);
         return c.failed ? is_source(m, x) ? 0 : bytes_of(m, x) : c.cost;
 }
 
@@ -422,8 +476,7 @@ uint32_t mv_push(struct mv *m, uint32_t x, const struct mv_view *view) {
         uint32_t y = AF_NONE;
         if (!gather_movable(m, x, view))
                 return AF_NONE;
-        explore(&c, x);
-        forget(&c);
+        survey(&c, x);
         if (m->b->error || c.failed || c.cost > (mv_stored(m, x) ? 0 : bytes_of(m, x)))
                 return AF_NONE;
         qsort(c.entries, c.n, sizeof(*c.entries), by_node);

@@ -292,6 +292,19 @@ Test(motion, nothing_costly_is_computed_twice) {
         end(m);
 }
 
+Test(motion, rows_that_nobody_reads_are_not_computed) {
+        for (int64_t rows = 1; rows < 3; rows++) {
+                struct maker *m = begin();
+                uint32_t x = in2(m, AF_DTYPE_FLOAT32, 6, 100), y = by_axis(m, AF_OP_SOFTMAX, x, 1);
+                maker_output(m, part(m, maker_binary(m, AF_OP_MUL, y, y), 0, 6 - rows, 6));
+                struct both g = rewrite(m, "rows");
+                normal_form(&g.after, "rows");
+                cr_assert_eq(g.after.n_nodes, 7, "a slice of x, softmax and the product of that");
+                same_bits(&g, 9, "rows");
+                end(m);
+        }
+}
+
 Test(motion, sums_keep_their_order) {
         /* a column alone: what remains is the last axis with more than one element, and would be added up in another order */
         for (int64_t columns = 1; columns < 4; columns++) {
