@@ -227,6 +227,59 @@ def layouts():
             f.output(f.reduce("reduce_sum", f.input([40, 30], "float32", [1, 40]), axes))
 
 
+def movement():
+    for d in ("float32", "float16", "int8", "bool", "int32"):
+        flip = "logical_not" if d == "bool" else "square"
+        @case(f"transpose_{d}")
+        def _(f):
+            x = f.input([5, 37, 45], d)
+            f.output(f.unary(flip, f.node("transpose", [x], d, [45, 5, 37], perm=[2, 0, 1])))
+        @case(f"transpose_of_result_{d}")
+        def _(f):
+            x = f.input([5, 37, 45], d)
+            f.output(f.node("transpose", [f.unary(flip, x)], d, [5, 45, 37], perm=[0, 2, 1]))
+        @case(f"slice_{d}")
+        def _(f):
+            x = f.input([37, 45], d)
+            f.output(f.unary(flip, f.node("slice", [x], d, [9, 12], starts=[3, 5], stops=[20, 40], steps=[2, 3])))
+        @case(f"flip_{d}")
+        def _(f):
+            x = f.input([37, 345], d)
+            f.output(f.unary(flip, f.node("slice", [x], d, [37, 345], starts=[36, 344], stops=[-1, -1], steps=[-1, -1])))
+    @case("rotate_halves")
+    def _(f):
+        x, c = f.input([3, 20, 64]), f.input([20, 64])
+        low = f.node("slice", [x], "float32", [3, 20, 32], starts=[0, 0, 0], stops=[3, 20, 32], steps=[1, 1, 1])
+        high = f.node("slice", [x], "float32", [3, 20, 32], starts=[0, 0, 32], stops=[3, 20, 64], steps=[1, 1, 1])
+        half = f.node("slice", [c], "float32", [20, 32], starts=[0, 32], stops=[20, 64], steps=[1, 1])
+        f.output(f.binary("mul", f.binary("add", f.unary("neg", high), low), half))
+    @case("sum_of_transposed_slice")
+    def _(f):
+        x = f.input([37, 1450])
+        part = f.node("slice", [x], "float32", [17, 698], starts=[3, 5], stops=[20, 1400], steps=[1, 2])
+        f.output(f.reduce("reduce_sum", f.node("transpose", [part], "float32", [698, 17], perm=[1, 0]), [0]))
+    for d in ("float32", "float16", "int8", "int16", "int32", "int64"):
+        for axis in (0, 1):
+            @case(f"iota_{d}_{axis}")
+            def _(f):
+                f.output(f.node("iota", [], d, [37, 45], shape=[37, 45], axis=axis, start=-7, step=3))
+    @case("iota_fractions")
+    def _(f):
+        f.output(f.node("iota", [], "float32", [500], shape=[500], axis=0, start=0.1, step=0.3))
+    @case("upper_triangle")
+    def _(f):
+        x = f.input([3, 70, 45])
+        row, column = (f.node("iota", [], "int32", [70, 45], shape=[70, 45], axis=a, start=0, step=1) for a in (0, 1))
+        f.output(f.node("where", [f.binary("ge", column, row, "bool"), x, f.scalar(0.0)], "float32", [3, 70, 45]))
+    @case("index_of_maximum")
+    def _(f):
+        x = f.input([70, 450])
+        at = f.node("iota", [], "int32", [70, 450], shape=[70, 450], axis=1, start=0, step=1)
+        same = f.binary("eq", x, f.reduce("reduce_max", x, [1], True), "bool")
+        first = f.reduce("reduce_min", f.node("where", [same, at, f.scalar(2147483647, "int32")], "int32", [70, 450]), [1])
+        f.output(f.cast(first, "int64"))
+
+
 LENGTHS = (2, 7, 63, 64, 65, 127, 1000, 1023, 1024, 1025, 2047, 4097, 9999)
 
 
@@ -397,6 +450,7 @@ broadcasts()
 read_back()
 siblings()
 layouts()
+movement()
 reductions()
 
 

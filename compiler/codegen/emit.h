@@ -12,6 +12,7 @@
         X(LOAD, "lib_load", false)                                                                                                         \
         X(STORE, "lib_store", false)                                                                                                       \
         X(COPY, "lib_copy", false)                                                                                                         \
+        X(INDEX, "lib_index", false)                                                                                                       \
         X(OFFSETS, "lib_offsets", false)                                                                                                   \
         X(OFFSETS64, "lib_offsets64", false)                                                                                               \
         X(PICK, "lib_pick", false)                                                                                                         \
@@ -77,11 +78,15 @@ void emit_phase(struct emit *e, uint32_t phase_no);
 /* emit_stmt.c: names the views that the compute statements of the stage need, then the statements. */
 void emit_declare_views(struct emit *e);
 void emit_compute(struct emit *e, const struct af_kstmt *s);
+/* Elements of a value's tile in calls of count form, as they are at run time. */
+const char *emit_count(struct emit *e, uint32_t v);
 /* emit_raw.c: tables and what is gathered by them. NULL where s is neither. */
 const char *emit_raw_text(struct emit *e, const struct af_kstmt *s);
 /* Name of the view of value v as type. */
 const char *emit_view_of(struct emit *e, uint32_t v, const char *type);
 /* emit_move.c */
+/* Where this tile's first element is: offset + starts times strides. */
+const char *emit_position(struct emit *e, const struct af_kstmt *s);
 void emit_load(struct emit *e, const struct af_kstmt *s, const char *base);
 void emit_store(struct emit *e, const struct af_kstmt *s, const char *base);
 /* Lengths of the stage's tile as they are at run time. */

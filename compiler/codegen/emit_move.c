@@ -13,8 +13,7 @@ const char *emit_cols(const struct emit *e) {
         return e->stage->inner_axis == AF_NONE ? "1" : emit_text(m, "l%u", e->stage->inner_axis);
 }
 
-/* Where this tile's first element is: offset + starts times strides. */
-static const char *position(struct emit *e, const struct af_kstmt *s) {
+const char *emit_position(struct emit *e, const struct af_kstmt *s) {
         const struct af_access *a = &s->access;
         const char *text = a->offset ? emit_text(e, "%" PRId64, a->offset) : "";
         for (uint32_t i = 0; i < e->phase->n_axes; i++) {
@@ -42,7 +41,7 @@ static const char *step_size(struct emit *e, const struct af_access *a, uint32_t
 /* A value as it lies in memory: one call for its lines; where elements stand apart one call per line, each element a row. */
 static void move_raw(struct emit *e, const struct af_kstmt *s, const struct af_kvalue *v, const char *base, bool load) {
         const struct af_raw *raw = &v->raw;
-        const char *at = position(e, s), *n = emit_text(e, "l%u", raw->line), *type = emit_type(v->dtype), *open = "";
+        const char *at = emit_position(e, s), *n = emit_text(e, "l%u", raw->line), *type = emit_type(v->dtype), *open = "";
         int64_t step = raw->step < 0 ? -raw->step : raw->step;
         const char *pitch =
                 emit_size(e, "uint32_t", af_kraw_pitch(e->phase, v), "p%u_line%u", e->phase_no, (uint32_t)(v - e->phase->values));
@@ -92,7 +91,7 @@ void emit_load(struct emit *e, const struct af_kstmt *s, const char *base) {
                 move_raw(e, s, v, base, true);
                 return;
         }
-        emit_line(e, "Load(At<%s>(%s, %u), gm%u, %s, %s);", emit_type(v->dtype), base, v->offset, s->access.arg, position(e, s),
+        emit_line(e, "Load(At<%s>(%s, %u), gm%u, %s, %s);", emit_type(v->dtype), base, v->offset, s->access.arg, emit_position(e, s),
                   shape(e, s, v));
 }
 
@@ -112,7 +111,7 @@ static const char *first_tile(struct emit *e, const struct af_kstmt *s) {
 
 void emit_store(struct emit *e, const struct af_kstmt *s, const char *base) {
         const struct af_kvalue *v = &e->phase->values[s->src[0]];
-        const char *at = position(e, s), *when = first_tile(e, s);
+        const char *at = emit_position(e, s), *when = first_tile(e, s);
         emit_use(e, EMIT_LIB_STORE, AF_COMBINE_ADD);
         if (when)
                 emit_line(e, "if (%s)", when);

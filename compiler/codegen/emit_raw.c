@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of byte offsets, and tiles gathered out of lines of memory or into them by these. */
+/* Tables of byte offsets, tiles gathered out of lines of memory or into them by these, and indices along axes. */
 #include <inttypes.h>
 
 #include "compiler/codegen/emit.h"
@@ -46,6 +46,20 @@ static const char *gather_text(struct emit *e, const struct af_kstmt *s) {
                          emit_view_of(e, s->src[1], "uint32_t"), af_kvalue_elements(e->phase, src) * words, n);
 }
 
+static const char *index_text(struct emit *e, const struct af_kstmt *s) {
+        const struct af_kvalue *v = &e->phase->values[s->dst];
+        uint32_t axis = v->hold == AF_HOLD_COLUMN ? e->stage->row_axis : v->hold == AF_HOLD_ONE ? AF_NONE : e->stage->inner_axis;
+        const char *to = emit_view_of(e, s->dst, "int32_t"), *first = emit_position(e, s), *n = emit_count(e, s->dst);
+        if (axis == AF_NONE)
+                return emit_text(e, "Duplicate(%s, (int32_t)(%s), %s);", to, first, n);
+        if (s->access.strides[axis] == 1)
+                return emit_text(e, "CreateVecIndex(%s, (int32_t)(%s), %s);", to, first, n);
+        emit_use(e, EMIT_LIB_INDEX, AF_COMBINE_ADD);
+        return emit_text(e, "Index(%s, (int32_t)(%s), (int32_t)%" PRId64 ", %s);", to, first, s->access.strides[axis], n);
+}
+
 const char *emit_raw_text(struct emit *e, const struct af_kstmt *s) {
+        if (s->kind == AF_KSTMT_INDEX)
+                return index_text(e, s);
         return s->kind == AF_KSTMT_TABLE ? table_text(e, s) : s->kind == AF_KSTMT_GATHER ? gather_text(e, s) : NULL;
 }

@@ -45,7 +45,7 @@ const char *emit_view_of(struct emit *e, uint32_t v, const char *type) {
 }
 
 /* Elements of a value's tile in a call of count form, as an expression. */
-static const char *count(struct emit *e, uint32_t v) {
+const char *emit_count(struct emit *e, uint32_t v) {
         const struct af_kvalue *value = &e->phase->values[v];
         const struct af_stage *st = e->stage;
         const char *pitch;
@@ -135,7 +135,7 @@ static const char *scaled(struct emit *e, const struct af_kstmt *s, const char *
 
 static const char *prim_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_prim_ins *ins = &s->ins;
-        const char *call = af_prim_info(ins->prim)->call, *n = scaled(e, s, count(e, s->dst)), *type;
+        const char *call = af_prim_info(ins->prim)->call, *n = scaled(e, s, emit_count(e, s->dst)), *type;
         struct operands o = prim_operands(e, s);
         switch (af_prim_info(ins->prim)->kind) {
         case 'V':
@@ -291,20 +291,20 @@ static const char *expand_text(struct emit *e, const struct af_kstmt *s) {
         const char *blocks = emit_view_of(e, s->src[1], type);
         if (src->hold == AF_HOLD_COLUMN)
                 return emit_text(e, "ExpandColumn(%s, %s, %s, %s, %s, %s);", to, from, blocks, emit_rows(e), emit_cols(e), pitch);
-        return emit_text(e, "ExpandColumn(%s, %s, %s, 1, %s, 0);", to, from, blocks, count(e, s->dst));
+        return emit_text(e, "ExpandColumn(%s, %s, %s, 1, %s, 0);", to, from, blocks, emit_count(e, s->dst));
 }
 
 static const char *fill_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *v = &e->phase->values[s->dst];
         bool bits = not_finite(v->dtype, s->imm);
         enum af_dtype as = !bits ? v->dtype : v->dtype == AF_DTYPE_FLOAT32 ? AF_DTYPE_UINT32 : AF_DTYPE_UINT16;
-        const char *n = v->hold == AF_HOLD_LANES ? emit_text(e, "%s * 64", rows_of(e, s->dst)) : count(e, s->dst);
+        const char *n = v->hold == AF_HOLD_LANES ? emit_text(e, "%s * 64", rows_of(e, s->dst)) : emit_count(e, s->dst);
         return emit_text(e, "Duplicate(%s, %s, %s);", emit_view_of(e, s->dst, emit_type(as)), emit_scalar(e, as, s->imm), n);
 }
 
 static const char *copy_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *v = &e->phase->values[s->src[0]];
-        const char *type = emit_type(v->dtype), *n = count(e, s->src[0]);
+        const char *type = emit_type(v->dtype), *n = emit_count(e, s->src[0]);
         emit_use(e, EMIT_LIB_COPY, AF_COMBINE_ADD);
         return emit_text(e, "CopyBits(%s, %s, %s);", emit_view_of(e, s->dst, type), emit_view_of(e, s->src[0], type),
                          v->dtype == AF_DTYPE_MASK ? emit_text(e, "%s / 8", n) : n);
@@ -330,6 +330,7 @@ static const char *stmt_text(struct emit *e, const struct af_kstmt *s) {
                 return row_levels_text(e, s);
         case AF_KSTMT_LEVEL_TOP:
                 return level_top_text(e, s);
+        case AF_KSTMT_INDEX:
         case AF_KSTMT_TABLE:
         case AF_KSTMT_GATHER:
                 return emit_raw_text(e, s);

@@ -101,6 +101,50 @@ static int visit_reduce(struct build *b, uint32_t i, const struct af_node *n) {
         return 0;
 }
 
+static int64_t attr_int(const struct af_node *n, enum af_attr_key key) {
+        return af_node_attr(n, key)->i;
+}
+
+/* Integers step by themselves, and wrap; floats are made of the index. What does not fit 32 bits is not made at all. */
+static int iota_address(struct build *b, const struct af_node *n, int64_t extent, int64_t *ret_start, int64_t *ret_step) {
+        enum af_dtype d = b->m->g->values[n->out[0]].dtype;
+        int64_t start = 0, step = 1, last;
+        if (af_dtype_kind(d) != 'f') {
+                start = attr_int(n, AF_ATTR_START);
+                step = attr_int(n, AF_ATTR_STEP);
+        }
+        if (af_dtype_kind(d) != 'f' && af_dtype_size(d) < 8) {
+                start = (int32_t)(uint32_t)(uint64_t)start;
+                step = (int32_t)(uint32_t)(uint64_t)step;
+        }
+        if (extent > INT32_MAX || __builtin_mul_overflow(step, extent - 1, &last) || __builtin_add_overflow(last, start, &last))
+                return af_view_unfit(b, "indices beyond 32 bits");
+        if (af_dtype_size(d) == 8 && (AF_MIN(start, last) < INT32_MIN || AF_MAX(start, last) > INT32_MAX))
+                return af_view_unfit(b, "indices beyond 32 bits");
+        *ret_start = start;
+        *ret_step = step;
+        return 0;
+}
+
+/* One use: over its axis alone, as if it read memory. */
+static int visit_iota(struct build *b, uint32_t i, const struct af_node *n) {
+        uint32_t axis = (uint32_t)attr_int(n, AF_ATTR_AXIS);
+        struct af_dims *d = &b->node_dims[i];
+        int64_t start = 0, step = 0;
+        int r = af_view_fresh_atoms(b, d);
+        if (!r)
+                r = iota_address(b, n, d->dim[axis], &start, &step);
+        if (!r)
+                r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + 1, sizeof(*b->uses));
+        struct address *a = r ? NULL : af_arena_calloc(b->arena, 1, sizeof(*a));
+        if (!a)
+                return r ? r : -ENOMEM;
+        *a = (struct address){.n = d->atom[axis] != AF_NONE, .atom = {d->atom[axis]}, .stride = {step}, .offset = start};
+        b->uses[b->n_uses++] = (struct raw_use){
+                .use = {.value = n->out[0], .base = n->out[0], .base_kind = AF_BASE_INDEX, .source = AF_NONE}, .address = a, .dims = *d};
+        return 0;
+}
+
 static int visit_node(struct build *b, uint32_t i) {
         const struct af_node *n = &b->m->g->nodes[b->m->nodes[i]];
         b->space->first_use[i] = b->n_uses;
@@ -114,6 +158,8 @@ static int visit_node(struct build *b, uint32_t i) {
         }
         if (af_op_info(n->op)->cls == AF_CLASS_REDUCE)
                 return visit_reduce(b, i, n);
+        if (af_op_info(n->op)->cls == AF_CLASS_IOTA)
+                return visit_iota(b, i, n);
         r = af_view_fresh_atoms(b, &b->node_dims[i]);
         for (uint32_t k = 0; !r && k < n->n_in; k++) {
                 struct raw_use *u;
@@ -214,7 +260,7 @@ int af_space_build(struct af_arena *arena, const struct af_members *m, const uin
                 return -ENOMEM;
         uint32_t n_uses = 2 * n_stores; /* most there can be: one list, never copied to a larger one */
         for (uint32_t i = 0; i < m->n; i++)
-                n_uses += m->g->nodes[m->nodes[i]].n_in;
+                n_uses += AF_MAX(m->g->nodes[m->nodes[i]].n_in, 1u);
         int r = af_arena_grow(arena, &b.uses, &b.cap_uses, n_uses, sizeof(*b.uses));
         if (!r)
                 r = find_shared(&b, stores, n_stores);

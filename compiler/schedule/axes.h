@@ -10,7 +10,12 @@
 #include "compiler/graph/graph.h"
 #include "compiler/schedule/kernel.h"
 
-enum af_base_kind { AF_BASE_INPUT, AF_BASE_NODE, AF_BASE_SCALAR };
+enum af_base_kind {
+        AF_BASE_INPUT,
+        AF_BASE_NODE,
+        AF_BASE_SCALAR,
+        AF_BASE_INDEX /* the operand of an iota: no memory; strides and offset give its value */
+};
 /* One operand of a computing node, or one stored output. */
 struct af_pack;
 struct af_use {

@@ -11,7 +11,7 @@ struct address { /* a sliced input: what steps over its memory, outermost first 
 };
 struct raw_use {
         struct af_use use;
-        struct address *address; /* NULL: the base's dimensions at its strides */
+        struct address *address;        /* NULL: the base's dimensions at its strides */
         struct af_dims dims, base_dims; /* of the use, of its base */
         uint32_t reduced_dims;          /* a reduction's operand: bits over dims */
 };

@@ -19,7 +19,8 @@ struct order { /* axes before merging, outermost first */
                 int64_t *load;    /* [n] as it stands in memory; of an output: where packed */
                 int64_t *strides; /* [n] as the kernel reads it: of the packed copy where packed */
                 uint64_t reduced;
-                bool packed, access, reduces;
+                bool packed, access, reduces; /* an index is an access, but of no memory */
+                bool memory;
         } * lines; /* per use */
         uint64_t *node_axes;
         bool join[AF_ATOMS_MAX]; /* with the next one */
@@ -147,7 +148,7 @@ static void dense(const struct order *o, uint64_t axes, int64_t *strides) {
 
 static int place_input(struct build *b, struct order *o, struct raw_use *u, struct line *l) {
         int64_t strides[AF_LIMIT_RANK];
-        if (!af_value_static_strides(b->m->g, u->use.base, strides))
+        if (u->use.base_kind != AF_BASE_INDEX && !af_value_static_strides(b->m->g, u->use.base, strides))
                 return unfit(b, "symbolic strides");
         if (b->m->g->values[u->use.base].kind == AF_VALUE_INPUT &&
             !af_expr_is_const(&b->m->g->exprs, b->m->g->inputs[b->m->g->values[u->use.base].index].offset, &u->use.offset))
@@ -189,9 +190,10 @@ static int place_use(struct build *b, struct order *o, uint32_t i) {
         int r = place(b, o, &u->dims, &l->axes);
         if (!r && i >= b->space->first_store)
                 r = place_store(b, o, u, l);
-        else if (!r && u->use.base_kind == AF_BASE_INPUT)
+        else if (!r && (u->use.base_kind == AF_BASE_INPUT || u->use.base_kind == AF_BASE_INDEX))
                 r = place_input(b, o, u, l);
-        l->access = !r && (i >= b->space->first_store || u->use.base_kind == AF_BASE_INPUT);
+        l->memory = !r && (i >= b->space->first_store || u->use.base_kind == AF_BASE_INPUT);
+        l->access = l->memory || (!r && u->use.base_kind == AF_BASE_INDEX);
         for (uint32_t d = 0; !r && d < u->dims.rank; d++) {
                 uint32_t list[AF_ATOMS_MAX], n = 0;
                 if (!(u->reduced_dims >> d & 1) || u->dims.atom[d] == AF_NONE)
@@ -285,7 +287,7 @@ static void find_cross(const struct build *b, struct order *o) {
                 uint32_t p = 0;
                 while (p < o->n && l->strides[p] != 1)
                         p++;
-                if (!l->access || l->packed || p + 1 >= o->n || l->strides[o->n - 1] == 0 || bytes_of(b, o, i) <= most)
+                if (!l->memory || l->packed || p + 1 >= o->n || l->strides[o->n - 1] == 0 || bytes_of(b, o, i) <= most)
                         continue;
                 most = bytes_of(b, o, i);
                 o->cross = p;
@@ -337,7 +339,7 @@ static bool runs_whole(const struct order *o, uint32_t n_uses) {
 static int settle(struct build *b, struct order *o) {
         if (b->packing == AF_PACK_ALL)
                 for (uint32_t i = 0; i < b->space->first_store; i++)
-                        if (o->lines[i].access) {
+                        if (o->lines[i].memory) {
                                 o->lines[i].packed = true;
                                 o->lines[i].vary = o->lines[i].axes;
                                 dense(o, o->lines[i].vary, o->lines[i].strides);
@@ -350,7 +352,7 @@ static int settle(struct build *b, struct order *o) {
                 tile_axes(o, &row, &inner);
                 for (uint32_t i = 0; i < b->n_uses; i++) {
                         struct line *l = &o->lines[i];
-                        if (!l->access || moves(b, o, i, row, inner))
+                        if (!l->memory || moves(b, o, i, row, inner))
                                 continue;
                         if (l->packed)
                                 return unfit(b, "rows that are not contiguous in memory (needs a transpose)");
@@ -398,7 +400,7 @@ static int make_pack(struct build *b, const struct order *o, const struct line *
 static double crosswise(const struct build *b, const struct order *o, uint32_t innermost) {
         double bytes = 0;
         for (uint32_t i = 0; i < b->n_uses; i++) {
-                int64_t s = o->lines[i].access ? o->lines[i].strides[innermost] : 0;
+                int64_t s = o->lines[i].memory ? o->lines[i].strides[innermost] : 0;
                 bytes += s == 0 || s == 1 ? 0 : bytes_of(b, o, i) * (i >= b->space->first_store ? 2 : 1);
         }
         return bytes;
@@ -422,7 +424,7 @@ static int choose_order(struct build *b, struct order *o) {
         for (uint32_t k = 0; k < b->n_uses; k++) {
                 uint32_t i = (k + b->space->first_store) % b->n_uses; /* stores stand last */
                 const struct line *l = &o->lines[i];
-                if (!l->access || l->vary != all)
+                if (!l->memory || l->vary != all)
                         continue;
                 memory_order(o, l, order);
                 if (tried >> order[o->n - 1] & 1)

@@ -246,6 +246,14 @@ static double gather(const struct calls *c) {
         return calls(c, false, 4, t->size == 2 ? 2 : 4, 1, n * words);
 }
 
+/* lib_index */
+static double index_of(const struct calls *c) {
+        const struct af_kvalue *v = &c->p->values[c->s->dst];
+        uint32_t axis = v->hold == AF_HOLD_COLUMN ? c->st->row_axis : v->hold == AF_HOLD_ONE ? AF_NONE : c->st->inner_axis;
+        double n = axis != AF_NONE && c->s->access.strides[axis] != 1 ? 3 : 1;
+        return calls(c, true, 4, 4, n, n * count(c, c->s->dst));
+}
+
 double sched_compute_cycles(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s, const struct sched_tile_at *at) {
         struct calls c = {soc, p, s, &p->stages[s->stage], at};
         unsigned size;
@@ -276,6 +284,8 @@ double sched_compute_cycles(const struct af_soc *soc, const struct af_phase *p, 
         case AF_KSTMT_LEVEL_TOP:
                 size = af_dtype_size(p->values[s->src[0]].dtype);
                 return calls(&c, false, size, size, p->levels - 1, (double)(p->levels - 1) * cols(&c));
+        case AF_KSTMT_INDEX:
+                return index_of(&c);
         case AF_KSTMT_TABLE:
                 return table(&c);
         case AF_KSTMT_GATHER:

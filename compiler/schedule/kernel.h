@@ -105,6 +105,7 @@ enum af_kstmt_kind {
         AF_KSTMT_ROW_LEVELS, /* dst LEVELS: combine with the rows of src[0], chunks of 32 */
         AF_KSTMT_LEVEL_TOP,  /* dst: the result of src[0] LEVELS */
         AF_KSTMT_TABLE,      /* dst TABLE */
+        AF_KSTMT_INDEX,      /* dst int32 ROW, COLUMN, ONE or FULL without a row axis: the access' position itself */
         AF_KSTMT_GATHER,     /* dst from src[0] by the offsets src[1]; one of dst and src[0] is RAW */
 };
 struct af_access {

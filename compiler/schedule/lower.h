@@ -71,6 +71,9 @@ int lower_ravel(struct lower *l, uint32_t v, const struct af_raw *raw, uint32_t 
 /* v of one type as another of the same hold. */
 int lower_cast(struct lower *l, uint32_t v, enum af_dtype from, enum af_dtype to, enum af_round mode, uint32_t *ret) AF_WARN_UNUSED;
 
+/* lower_index.c: node i, an iota. */
+int lower_iota(struct lower *l, uint32_t i) AF_WARN_UNUSED;
+
 /* lower_nodes.c: the group's nodes that `roots` (per node) need, in this context; late: those behind the reduction. */
 int lower_nodes(struct lower *l, bool *needed, bool late) AF_WARN_UNUSED;
 int lower_use(struct lower *l, uint32_t use, uint32_t *ret) AF_WARN_UNUSED;

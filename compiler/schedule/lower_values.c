@@ -38,7 +38,7 @@ static bool hoists(const struct lower *l, const struct af_kstmt *s) {
         if (!l->may_hoist || s->dst == AF_NONE || l->phase->values[s->dst].axes & ~l->fixed)
                 return false;
         if (s->kind != AF_KSTMT_LOAD && s->kind != AF_KSTMT_PRIM && s->kind != AF_KSTMT_EXPAND && s->kind != AF_KSTMT_FILL &&
-            s->kind != AF_KSTMT_TABLE && s->kind != AF_KSTMT_GATHER)
+            s->kind != AF_KSTMT_TABLE && s->kind != AF_KSTMT_GATHER && s->kind != AF_KSTMT_INDEX)
                 return false;
         enum af_hold hold = lower_raw_hold(&l->phase->values[s->dst]);
         if (hold != AF_HOLD_ROW && hold != AF_HOLD_ONE && hold != AF_HOLD_TABLE && !(hold == AF_HOLD_FULL && l->variant.hoist_expand))

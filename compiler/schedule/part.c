@@ -60,7 +60,7 @@ static int check_nodes(struct sched *s) {
         for (uint32_t i = 0; i < s->m.n; i++) {
                 const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
                 enum af_op_class cls = af_op_info(n->op)->cls;
-                if (cls > AF_CLASS_VIEW && cls != AF_CLASS_TRANSPOSE && cls != AF_CLASS_SLICE) {
+                if (cls > AF_CLASS_VIEW && cls != AF_CLASS_TRANSPOSE && cls != AF_CLASS_SLICE && cls != AF_CLASS_IOTA) {
                         const char *why = af_arena_printf(s->arena, "no template for op class %s", af_op_class_name(cls));
                         return why ? sched_unfit(s, why) : -ENOMEM;
                 }

@@ -215,6 +215,35 @@ Test(schedule_axes, a_slice_of_a_reshape_is_a_slice_of_memory) {
         af_test_graph_deinit(&c.t);
 }
 
+#define IOTA(name, dtype, shape, attrs)                                                                                                    \
+        "{'name':'" name "n','op':'iota','inputs':[],'attrs':{'shape':" shape "," attrs "},'outputs':[{'name':'" name "','dtype':'" dtype  \
+        "','shape':" shape "}]}"
+
+Test(schedule_axes, an_index_steps_along_its_axis) {
+        struct space_case c;
+        make(&c,
+             "'inputs':[{'name':'x','dtype':'int32','shape':[4,5,6]}],'nodes':[" IOTA(
+                     "i", "int32", "[5,6]", "'axis':0,'start':3,'step':2") ","
+                                                                           "{'name':'n','op':'add','inputs':['x','i'],'outputs':[{'name':'"
+                                                                           "t','dtype':'int32','shape':[4,5,6]}]}],'outputs':['t']");
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(c.s.n_axes, 3); /* it tells rows from columns */
+        cr_assert_eq(c.s.uses[0].base_kind, AF_BASE_INDEX);
+        cr_assert_eq(c.s.uses[0].offset, 3);
+        cr_assert_eq(c.s.uses[0].strides[0], 0);
+        cr_assert_eq(c.s.uses[0].strides[1], 2);
+        cr_assert_eq(c.s.uses[0].strides[2], 0);
+        af_test_graph_deinit(&c.t);
+}
+
+Test(schedule_axes, indices_that_int32_does_not_hold_are_refused) {
+        struct space_case c;
+        make(&c, "'inputs':[],'nodes':[" IOTA("t", "int64", "[5,6]", "'axis':0,'start':3000000000,'step':2") "],'outputs':['t']");
+        cr_assert_eq(c.r, AF_SCHEDULE_E_UNFIT);
+        cr_assert_str_eq(c.why, "indices beyond 32 bits");
+        af_test_graph_deinit(&c.t);
+}
+
 Test(schedule_axes, a_slice_of_what_is_computed_is_refused) {
         struct space_case c;
         make(&c, "'inputs':[" INPUT("x", "[24]") "],'nodes':[" NODE("n", "abs", "'x'", "", "a", "[24]") "," NODE(

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Indices along an axis: an access without memory, whose position is the value. Rows and columns are made apart and added up. */
+#include <errno.h>
+#include <string.h>
+
+#include "compiler/schedule/lower.h"
+
+/* The int32 values of one access at the hold that its axes have; of both tile axes only where the other has no stride. */
+static int index_line(struct lower *l, const struct af_access *access, uint32_t *ret) {
+        uint32_t axes = 0;
+        for (uint32_t a = 0; a < l->phase->n_axes; a++)
+                axes |= access->strides[a] ? 1u << a : 0;
+        int r = lower_value(l, AF_DTYPE_INT32, lower_hold(l, axes), axes, ret);
+        return r ? r
+                 : lower_emit(l, (struct af_kstmt){
+                                         .kind = AF_KSTMT_INDEX, .dst = *ret, .src = {AF_NONE, AF_NONE, AF_NONE}, .access = *access});
+}
+
+static int index_tile(struct lower *l, const struct af_access *access, uint32_t *ret) {
+        struct af_access along = {.arg = AF_NONE}, across = *access;
+        struct af_prim_ins add = {.prim = AF_PRIM_ADD, .dtype = AF_DTYPE_INT32, .to = AF_DTYPE_INT32};
+        uint32_t x, y, axes = 0;
+        if (l->row == AF_NONE || l->inner == AF_NONE || !access->strides[l->row] || !access->strides[l->inner])
+                return index_line(l, access, ret);
+        along.strides[l->inner] = access->strides[l->inner];
+        across.strides[l->inner] = 0;
+        int r = index_line(l, &along, &x);
+        if (!r)
+                r = index_line(l, &across, &y);
+        if (!r)
+                r = lower_expand(l, x, AF_HOLD_FULL, &x);
+        if (!r)
+                r = lower_expand(l, y, AF_HOLD_FULL, &y);
+        for (uint32_t a = 0; a < l->phase->n_axes; a++)
+                axes |= access->strides[a] ? 1u << a : 0;
+        return r ? r : lower_prim(l, add, AF_HOLD_FULL, axes, x, y, AF_NONE, ret);
+}
+
+static int with_scalar(struct lower *l, enum af_prim prim, double value, uint32_t *v) {
+        struct af_prim_ins ins = {.prim = prim, .dtype = AF_DTYPE_FLOAT32, .to = AF_DTYPE_FLOAT32};
+        float f = (float)value;
+        uint32_t bits;
+        memcpy(&bits, &f, sizeof(bits));
+        ins.imm = bits;
+        return lower_prim(l, ins, l->phase->values[*v].hold, l->phase->values[*v].axes, *v, AF_NONE, AF_NONE, v);
+}
+
+/* As the node cast would. */
+static int convert(struct lower *l, enum af_dtype from, enum af_dtype to, uint32_t v, uint32_t *ret) {
+        struct af_expand_operand desc = {.dtype = from};
+        struct af_expand_attrs attrs = {0};
+        const char *reason = "no program";
+        *ret = v;
+        if (from == to)
+                return 0;
+        if (af_expand(AF_OP_CAST, &desc, 1, to, &attrs, &l->s->prog, &reason))
+                return sched_unfit(l->s, reason);
+        return lower_program(l, &l->s->prog, &v, l->phase->values[v].hold, l->phase->values[v].axes, ret);
+}
+
+static double attr_float(const struct af_node *n, enum af_attr_key key) {
+        const struct af_attr *a = af_node_attr(n, key);
+        return a->is_int ? (double)(float)a->i : a->f;
+}
+
+int lower_iota(struct lower *l, uint32_t i) {
+        const struct sched *s = l->s;
+        const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
+        enum af_dtype d = s->g->values[n->out[0]].dtype, made = AF_DTYPE_INT32;
+        struct af_access access;
+        uint32_t v;
+        lower_access(l, &s->sp.uses[s->sp.first_use[i]], AF_NONE, &access);
+        int r = index_tile(l, &access, &v);
+        if (!r && af_dtype_size(d) == 8) /* nothing expands 64 bits */
+                r = lower_expand(l, v, lower_hold(l, lower_axes_of(l, s->sp.node_axes[i])), &v);
+        if (!r && af_dtype_kind(d) == 'f') {
+                made = AF_DTYPE_FLOAT32;
+                r = lower_cast(l, v, AF_DTYPE_INT32, made, AF_ROUND_RINT, &v);
+                if (!r)
+                        r = with_scalar(l, AF_PRIM_MULS, attr_float(n, AF_ATTR_STEP), &v);
+                if (!r)
+                        r = with_scalar(l, AF_PRIM_ADDS, attr_float(n, AF_ATTR_START), &v);
+        }
+        return r ? r : convert(l, made, d, v, &l->node_value[i]);
+}
