@@ -142,46 +142,77 @@ static struct val *fold_concat(struct fold *f) {
         return p ? im_known(f->im, x->dtype, x->rank, dims, p) : NULL;
 }
 
-/* data along axis 0 only: shapes are vectors */
 static struct val *fold_gather(struct fold *f) {
         struct val *x = f->in[0], *index = f->n_in > 1 ? f->in[1] : NULL;
         uint32_t n;
         const int64_t *which = ints(f, 1, &n);
-        if (!which || x->rank < 1 || im_axis(f->im, im_attr_int(f->im, "axis", 0), x->rank) != 0 ||
-            index->rank + x->rank - 1 > AF_LIMIT_RANK)
+        if (!which || x->rank < 1 || index->rank + x->rank - 1 > AF_LIMIT_RANK)
                 return NULL;
-        int64_t dims[AF_LIMIT_RANK], run = product(x->dims, 1, x->rank) * (int64_t)af_dtype_size(x->dtype);
-        memcpy(dims, index->dims, index->rank * sizeof(*dims));
-        memcpy(dims + index->rank, x->dims + 1, (x->rank - 1) * sizeof(*dims));
-        uint8_t *p = room(f, x->dtype, index->rank + x->rank - 1, dims);
-        for (uint32_t i = 0; p && i < n; i++) {
-                int64_t k = which[i] < 0 ? which[i] + x->dims[0] : which[i];
-                if (k < 0 || k >= x->dims[0])
-                        return NULL;
-                memcpy(p + i * run, x->bytes + k * run, (size_t)run);
-        }
-        return p ? im_known(f->im, x->dtype, index->rank + x->rank - 1, dims, p) : NULL;
+        uint32_t axis = (uint32_t)im_axis(f->im, im_attr_int(f->im, "axis", 0), x->rank), rank = index->rank + x->rank - 1;
+        int64_t dims[AF_LIMIT_RANK], run = product(x->dims, axis + 1, x->rank) * (int64_t)af_dtype_size(x->dtype), len = x->dims[axis];
+        memcpy(dims, x->dims, axis * sizeof(*dims));
+        memcpy(dims + axis, index->dims, index->rank * sizeof(*dims));
+        memcpy(dims + axis + index->rank, x->dims + axis + 1, (x->rank - 1 - axis) * sizeof(*dims));
+        uint8_t *p = room(f, x->dtype, rank, dims);
+        for (int64_t o = 0, at = 0; p && o < product(x->dims, 0, axis); o++)
+                for (uint32_t i = 0; i < n; i++, at += run) {
+                        int64_t k = which[i] < 0 ? which[i] + len : which[i];
+                        if (k < 0 || k >= len)
+                                return NULL;
+                        memcpy(p + at, x->bytes + (o * len + k) * run, (size_t)run);
+                }
+        return p ? im_known(f->im, x->dtype, rank, dims, p) : NULL;
 }
 
-/* of vectors */
+/* Copies elements that a walk over `dims` meets, at start + sum of index * stride (in elements). */
+static struct val *walk(struct fold *f, const struct val *x, uint32_t rank, const int64_t *dims, int64_t at, const int64_t *strides) {
+        uint8_t *p = room(f, x->dtype, rank, dims);
+        size_t size = af_dtype_size(x->dtype);
+        int64_t index[AF_LIMIT_RANK] = {0}, n = product(dims, 0, rank);
+        for (int64_t i = 0; p && i < n; i++) {
+                memcpy(p + (size_t)i * size, x->bytes + at * (int64_t)size, size);
+                for (uint32_t a = rank; a-- > 0;) {
+                        at += strides[a];
+                        if (++index[a] < dims[a])
+                                break;
+                        at -= index[a] * strides[a];
+                        index[a] = 0;
+                }
+        }
+        return p ? im_known(f->im, x->dtype, rank, dims, p) : NULL;
+}
+static void row_major(const struct val *x, int64_t *strides) {
+        for (uint32_t i = 0; i < x->rank; i++)
+                strides[i] = product(x->dims, i + 1, x->rank);
+}
 static struct val *fold_slice(struct fold *f) {
         const struct val *x = f->in[0];
-        uint32_t n1 = 1, n2 = 1, n4 = 1;
-        const Onnxm__Attribute *as = im_attr(f->im, "starts"), *ae = im_attr(f->im, "ends");
-        const int64_t *starts = as ? as->ints : ints(f, 1, &n1), *ends = ae ? ae->ints : ints(f, 2, &n2),
-                      *steps = f->n_in > 4 ? ints(f, 4, &n4) : NULL;
-        int64_t step = steps ? steps[0] : 1;
-        if (!starts || !ends || x->rank != 1 || n1 != 1 || n2 != 1 || n4 != 1 || step < 1)
+        struct im_box box;
+        int64_t dims[AF_LIMIT_RANK], strides[AF_LIMIT_RANK], at = 0;
+        if (!im_slice_box(f->im, f->in, f->n_in, &box))
                 return NULL;
-        int64_t len = x->dims[0], begin = starts[0] < 0 ? starts[0] + len : starts[0], end = ends[0] < 0 ? ends[0] + len : ends[0];
-        begin = AF_MAX(0, AF_MIN(len, begin));
-        end = AF_MAX(begin, AF_MIN(len, end));
-        int64_t n = (end - begin + step - 1) / step;
-        unsigned size = af_dtype_size(x->dtype);
-        uint8_t *p = room(f, x->dtype, 1, &n);
-        for (int64_t i = 0; p && i < n; i++)
-                memcpy(p + i * size, x->bytes + (begin + i * step) * size, size);
-        return p ? im_known(f->im, x->dtype, 1, &n, p) : NULL;
+        row_major(x, strides);
+        for (uint32_t i = 0; i < x->rank; i++) {
+                int64_t step = box.step[i], span = box.stop[i] - box.start[i];
+                dims[i] = step > 0 ? (span + step - 1) / step : (span + step + 1) / step;
+                at += box.start[i] * strides[i];
+                strides[i] *= step;
+        }
+        return walk(f, x, x->rank, dims, at, strides);
+}
+static struct val *fold_transpose(struct fold *f) {
+        const struct val *x = f->in[0];
+        const Onnxm__Attribute *a = im_attr(f->im, "perm");
+        int64_t dims[AF_LIMIT_RANK], from[AF_LIMIT_RANK], strides[AF_LIMIT_RANK];
+        if (a && a->n_ints != x->rank)
+                return NULL;
+        row_major(x, from);
+        for (uint32_t i = 0; i < x->rank; i++) {
+                int64_t axis = a ? im_axis(f->im, a->ints[i], x->rank) : x->rank - 1 - i;
+                dims[i] = x->dims[axis];
+                strides[i] = from[axis];
+        }
+        return walk(f, x, x->rank, dims, 0, strides);
 }
 
 /* Same elements in another shape: Reshape, Squeeze, Unsqueeze, Identity, Flatten of what parameters need. */
@@ -288,28 +319,34 @@ static struct val *fold_cast(struct fold *f) {
                        : fold_elementwise(&one, AF_OP_CAST, d);
 }
 
-static struct val *fold_reduce_prod(struct fold *f) {
+/* Sum, product, least or largest of a vector of integers. */
+static struct val *fold_reduce(struct fold *f) {
         uint32_t n;
         const int64_t *v = ints(f, 0, &n);
-        int64_t p = 1;
-        for (uint32_t i = 0; v && i < n; i++)
-                p *= v[i];
-        int64_t one = 1;
-        bool keep = im_attr_int(f->im, "keepdims", 1);
-        return v && f->in[0]->rank == 1 && f->in[0]->dtype == AF_DTYPE_INT64
-                       ? im_known(f->im, AF_DTYPE_INT64, keep, &one, af_arena_memdup(f->im->arena, &p, 8))
-                       : NULL;
+        const char *op = f->n->op_type + strlen("Reduce");
+        int64_t one = 1, total = n ? v[0] : 0;
+        bool keep = im_attr_int(f->im, "keepdims", 1), none = im_attr_int(f->im, "noop_with_empty_axes", 0);
+        if (!v || !n || f->in[0]->rank != 1 || f->in[0]->dtype != AF_DTYPE_INT64 || none)
+                return NULL;
+        for (uint32_t i = 1; i < n; i++)
+                total = strcmp(op, "Prod") == 0  ? (int64_t)((uint64_t)total * (uint64_t)v[i])
+                        : strcmp(op, "Sum") == 0 ? (int64_t)((uint64_t)total + (uint64_t)v[i])
+                        : strcmp(op, "Min") == 0 ? AF_MIN(total, v[i])
+                                                 : AF_MAX(total, v[i]);
+        return im_known(f->im, AF_DTYPE_INT64, keep, &one, af_arena_memdup(f->im->arena, &total, 8));
 }
 
 static const struct {
         const char *name;
         struct val *(*run)(struct fold *f);
 } movers[] = {
-        {"Shape", fold_shape},   {"Size", fold_size},        {"ConstantOfShape", fold_constant_of_shape},
-        {"Range", fold_range},   {"EyeLike", fold_eye_like}, {"Concat", fold_concat},
-        {"Gather", fold_gather}, {"Slice", fold_slice},      {"Reshape", fold_view},
-        {"Squeeze", fold_view},  {"Unsqueeze", fold_view},   {"Identity", fold_view},
-        {"Cast", fold_cast},     {"CastLike", fold_cast},    {"ReduceProd", fold_reduce_prod},
+        {"Shape", fold_shape},         {"Size", fold_size},        {"ConstantOfShape", fold_constant_of_shape},
+        {"Range", fold_range},         {"EyeLike", fold_eye_like}, {"Concat", fold_concat},
+        {"Gather", fold_gather},       {"Slice", fold_slice},      {"Reshape", fold_view},
+        {"Squeeze", fold_view},        {"Unsqueeze", fold_view},   {"Identity", fold_view},
+        {"Cast", fold_cast},           {"CastLike", fold_cast},    {"ReduceProd", fold_reduce},
+        {"ReduceSum", fold_reduce},    {"ReduceMin", fold_reduce}, {"ReduceMax", fold_reduce},
+        {"Transpose", fold_transpose},
 };
 static const struct {
         const char *name;
@@ -329,7 +366,14 @@ static const struct {
         {"Equal", AF_OP_EQ, AF_DTYPE_BOOL},
         {"Greater", AF_OP_GT, AF_DTYPE_BOOL},
         {"Less", AF_OP_LT, AF_DTYPE_BOOL},
+        {"GreaterOrEqual", AF_OP_GE, AF_DTYPE_BOOL},
+        {"LessOrEqual", AF_OP_LE, AF_DTYPE_BOOL},
         {"Not", AF_OP_LOGICAL_NOT, AF_DTYPE_BOOL},
+        {"And", AF_OP_LOGICAL_AND, AF_DTYPE_BOOL},
+        {"Or", AF_OP_LOGICAL_OR, AF_DTYPE_BOOL},
+        {"Sqrt", AF_OP_SQRT, 0},
+        {"Pow", AF_OP_POW, 0},
+        {"Reciprocal", AF_OP_RECIPROCAL, 0},
 };
 
 bool im_foldable(const char *op) {

@@ -111,7 +111,8 @@ static void bind_input(struct import *im, uint32_t i) {
 }
 
 static const struct handler *find_handler(const char *op) {
-        static const struct handler *const tables[] = {im_ops_simple, im_ops_composite, im_ops_norm, im_ops_shape};
+        static const struct handler *const tables[] = {im_ops_simple, im_ops_composite, im_ops_norm,   im_ops_shape, im_ops_move,
+                                                       im_ops_loss,   im_ops_window,    im_ops_resize, im_ops_train};
         for (size_t t = 0; t < AF_ARRAY_SIZE(tables); t++)
                 for (const struct handler *h = tables[t]; h->name; h++)
                         if (strcmp(h->name, op) == 0)
@@ -156,7 +157,7 @@ static void import_node(struct import *im) {
         const Onnxm__Node *n = im->node;
         if (!n->op_type || !n->n_output)
                 return;
-        if (n->domain && *n->domain && strcmp(n->domain, "ai.onnx") != 0) {
+        if (n->domain && *n->domain && strcmp(n->domain, "ai.onnx") != 0 && strcmp(n->domain, "ai.onnx.preview.training") != 0) {
                 im_refuse(im, "op %s of domain %.100s", n->op_type, n->domain);
                 return;
         }
@@ -168,10 +169,12 @@ static void import_node(struct import *im) {
         }
         if (!im->out[0] && !im->error) {
                 const struct handler *h = find_handler(n->op_type);
-                if (h)
+                if (h) {
+                        im->op = h->op;
                         h->run(im);
-                else
+                } else {
                         im_refuse(im, "op %s", n->op_type);
+                }
         }
         for (uint32_t i = 0; i < n->n_output && !im->error; i++) {
                 if (!n->output[i][0])
@@ -223,12 +226,24 @@ static void enter(struct import *im, struct val *v) {
         v->name = t.name;
 }
 
-struct val *im_node(struct import *im, enum af_op op, struct val *const *in, uint32_t n, const struct af_attr *attrs, uint32_t n_attrs,
+/* attrs in the order of their keys. */
+static void sorted_attrs(const struct af_attr *attrs, uint32_t n, struct af_attr *ret) {
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t at = i;
+                for (; at && ret[at - 1].key > attrs[i].key; at--)
+                        ret[at] = ret[at - 1];
+                ret[at] = attrs[i];
+        }
+}
+
+struct val *im_node(struct import *im, enum af_op op, struct val *const *in, uint32_t n, const struct af_attr *given, uint32_t n_attrs,
                     enum af_dtype dtype) {
         struct af_infer_operand operands[ONNX_MAX_IO];
+        struct af_attr attrs[AF_N_ATTRS];
         const char *names[ONNX_MAX_IO];
         struct af_inferred got = {0};
         char node_name[32];
+        sorted_attrs(given, n_attrs, attrs);
         for (uint32_t i = 0; i < n && !im->error; i++) {
                 if (!in[i]) {
                         im_refuse(im, "op %s without input %u", im->node->op_type, i);

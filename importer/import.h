@@ -45,6 +45,7 @@ struct import {
         struct af_onnx_import *ret;
         uint32_t cap_inputs, n_names;
         const Onnxm__Node *node; /* being imported */
+        enum af_op op;           /* of its handler's row */
         struct val *in[ONNX_MAX_IO];
         uint32_t n_in;
         struct val *out[ONNX_MAX_IO];
@@ -83,12 +84,37 @@ struct val *im_reduce(struct import *im, enum af_op op, struct val *x, const int
 struct val *im_reshape(struct import *im, struct val *x, uint32_t rank, const int64_t *dims);
 struct val *im_expand(struct import *im, struct val *x, uint32_t rank, const int64_t *dims);
 
+struct af_attr im_attr_dims(struct import *im, enum af_attr_key key, const int64_t *dims, uint32_t n);
+/* Boxes of x: `start` may be the last element where step is negative; stop is exclusive (-1 included before the first). */
+struct im_box {
+        int64_t start[AF_LIMIT_RANK], stop[AF_LIMIT_RANK], step[AF_LIMIT_RANK];
+};
+struct im_box im_box_all(const struct val *x);
+/* The box that a Slice (im->node, on in[0..n_in)) takes, in whichever way it says so. False: refused. */
+bool im_slice_box(struct import *im, struct val *const *in, uint32_t n_in, struct im_box *ret_box);
+/* x itself where the box is all of it. */
+struct val *im_slice(struct import *im, struct val *x, const struct im_box *box);
+struct val *im_slice_axis(struct import *im, struct val *x, uint32_t axis, int64_t start, int64_t stop);
+struct val *im_transpose(struct import *im, struct val *x, const int64_t *perm);
+/* 1..64 operands and more: in a tree. */
+struct val *im_concat(struct import *im, struct val *const *in, uint32_t n, uint32_t axis);
+/* low and high per dimension, not negative; fill is a scalar or NULL for 0. */
+struct val *im_pad(struct import *im, struct val *x, const int64_t *low, const int64_t *high, struct val *fill);
+/* An index as int32: int64 by way of float32, which keeps every number that can be one (below 2^24) and moves none into that range. */
+struct val *im_index32(struct import *im, struct val *index);
+/* start + step * index along axis of a tensor of dtype d. */
+struct val *im_iota(struct import *im, enum af_dtype d, uint32_t rank, const int64_t *dims, uint32_t axis, int64_t start, int64_t step);
+
 struct handler {
         const char *name;
         void (*run)(struct import *im);
+        enum af_op op; /* for runners that serve several rows */
 };
+void im_run_unary(struct import *im);  /* im->op of the first operand */
+void im_run_binary(struct import *im); /* of the first two; before opset 7 the second is placed by `axis` */
 /* Tables end with a NULL name. */
-extern const struct handler im_ops_simple[], im_ops_composite[], im_ops_norm[], im_ops_shape[];
+extern const struct handler im_ops_simple[], im_ops_composite[], im_ops_norm[], im_ops_shape[], im_ops_move[], im_ops_loss[],
+        im_ops_window[], im_ops_resize[], im_ops_train[];
 
 /* fold.c: evaluates node n on known inputs. NULL where the op is not one that folds. */
 struct val *im_fold(struct import *im, const Onnxm__Node *n, struct val *const *in, uint32_t n_in);

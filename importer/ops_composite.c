@@ -13,48 +13,38 @@ static struct val *like(struct import *im, struct val *x, double value) {
         return x ? im_scalar(im, x->dtype, value) : NULL;
 }
 
-/* alpha (e^x - 1) below 0 */
-static void elu(struct import *im) {
-        struct val *x = im->in[0];
-        im->out[0] = im_where(im, S(GT, x, 0), x, S(MUL, U(EXPM1, x), im_attr_float(im, "alpha", 1)));
+/* A row of the table with parameters of ONNX's names; the defaults are ONNX's. */
+static void with_floats(struct import *im, double alpha, enum af_attr_key second, double other) {
+        const char *name = second == AF_ATTR_BETA ? "beta" : "gamma";
+        struct af_attr attrs[] = {{.key = AF_ATTR_ALPHA, .f = im_attr_float(im, "alpha", alpha)},
+                                  {.key = second, .f = second == AF_N_ATTRS ? 0 : im_attr_float(im, name, other)}};
+        im->out[0] = im_node(im, im->op, im->in, 1, attrs, second == AF_N_ATTRS ? 1 : 2, AF_DTYPE_INVALID);
+}
+static void with_alpha(struct import *im) {
+        with_floats(im, 1, AF_N_ATTRS, 0);
 }
 static void selu(struct import *im) {
-        struct val *x = im->in[0];
-        double alpha = im_attr_float(im, "alpha", (double)1.67326319217681884765625f),
-               gamma = im_attr_float(im, "gamma", (double)1.05070102214813232421875f);
-        im->out[0] = S(MUL, im_where(im, S(GT, x, 0), x, S(MUL, U(EXPM1, x), alpha)), gamma);
-}
-/* max(0, x) + min(0, alpha (e^(x / alpha) - 1)) */
-static void celu(struct import *im) {
-        struct val *x = im->in[0];
-        double alpha = im_attr_float(im, "alpha", 1);
-        im->out[0] = B(ADD, S(MAXIMUM, x, 0), S(MINIMUM, S(MUL, U(EXPM1, S(DIV, x, alpha)), alpha), 0));
-}
-static void prelu(struct import *im) {
-        struct val *x = im->in[0];
-        im->out[0] = im_where(im, S(LT, x, 0), B(MUL, x, im->in[1]), x);
-}
-static void thresholded_relu(struct import *im) {
-        struct val *x = im->in[0];
-        im->out[0] = im_where(im, S(GT, x, im_attr_float(im, "alpha", 1)), x, like(im, x, 0));
-}
-static struct val *hard_sigmoid_of(struct import *im, struct val *x, double alpha, double beta) {
-        return im_clip(im, S(ADD, S(MUL, x, alpha), beta), 0, 1);
+        with_floats(im, (double)1.67326319217681884765625f, AF_ATTR_GAMMA, (double)1.05070102214813232421875f);
 }
 static void hard_sigmoid(struct import *im) {
-        im->out[0] = hard_sigmoid_of(im, im->in[0], im_attr_float(im, "alpha", (double)0.2f), im_attr_float(im, "beta", 0.5));
+        with_floats(im, (double)0.2f, AF_ATTR_BETA, 0.5);
 }
-static void hard_swish(struct import *im) {
-        im->out[0] = B(MUL, im->in[0], hard_sigmoid_of(im, im->in[0], 1.0 / 6, 0.5));
-}
-/* max(x, 0) + log1p(e^-|x|): does not overflow */
-static void softplus(struct import *im) {
+/* x sigmoid(alpha x) */
+static void swish(struct import *im) {
         struct val *x = im->in[0];
-        im->out[0] = B(ADD, S(MAXIMUM, x, 0), U(LOG1P, U(EXP, U(NEG, U(ABS, x)))));
+        double alpha = im_attr_float(im, "alpha", 1);
+        im->out[0] = alpha == 1 ? U(SILU, x) : B(MUL, x, U(SIGMOID, S(MUL, x, alpha)));
 }
-static void softsign(struct import *im) {
-        struct val *x = im->in[0];
-        im->out[0] = B(DIV, x, S(ADD, U(ABS, x), 1));
+/* Before opset 7 a slope of one dimension is per channel. */
+static void prelu(struct import *im) {
+        struct val *x = im->in[0], *slope = im->in[1];
+        int64_t dims[AF_LIMIT_RANK];
+        if (x && slope && im->m->opset < 7 && slope->rank == 1 && x->rank > 2) {
+                for (uint32_t i = 1; i < x->rank; i++)
+                        dims[i - 1] = i == 1 ? slope->dims[0] : 1;
+                slope = im_reshape(im, slope, x->rank - 1, dims);
+        }
+        im->out[0] = im_where(im, S(LT, x, 0), B(MUL, x, slope), x);
 }
 static void shrink(struct import *im) {
         struct val *x = im->in[0];
@@ -62,44 +52,14 @@ static void shrink(struct import *im) {
         struct val *above = im_where(im, S(GT, x, lambd), S(SUB, x, bias), like(im, x, 0));
         im->out[0] = im_where(im, S(LT, x, -lambd), S(ADD, x, bias), above);
 }
-static void is_nan(struct import *im) {
-        im->out[0] = B(NE, im->in[0], im->in[0]);
-}
 static void is_inf(struct import *im) {
         bool positive = im_attr_int(im, "detect_positive", 1), negative = im_attr_int(im, "detect_negative", 1);
         struct val *x = im->in[0];
         if (positive && negative)
-                im->out[0] = S(EQ, U(ABS, x), INFINITY);
+                im->out[0] = U(ISINF, x);
         else
                 im->out[0] = S(EQ, x, positive ? INFINITY : negative ? -INFINITY : NAN);
 }
-static void tan_(struct import *im) {
-        im->out[0] = B(DIV, U(SIN, im->in[0]), U(COS, im->in[0]));
-}
-/* (e^x - 1 + (e^x - 1) / e^x) / 2: exact near 0 */
-static void sinh_(struct import *im) {
-        struct val *m = U(EXPM1, im->in[0]);
-        im->out[0] = S(MUL, B(ADD, m, B(DIV, m, S(ADD, m, 1))), 0.5);
-}
-static void cosh_(struct import *im) {
-        im->out[0] = S(MUL, B(ADD, U(EXP, im->in[0]), U(EXP, U(NEG, im->in[0]))), 0.5);
-}
-/* sign(x) log1p(|x| + x^2 / (1 + sqrt(x^2 + 1))) */
-static void asinh_(struct import *im) {
-        struct val *x = im->in[0], *a = U(ABS, x), *xx = U(SQUARE, x);
-        im->out[0] = B(MUL, U(SIGN, x), U(LOG1P, B(ADD, a, B(DIV, xx, S(ADD, U(SQRT, S(ADD, xx, 1)), 1)))));
-}
-/* log1p(t + sqrt(2t + t^2)), t = x - 1 */
-static void acosh_(struct import *im) {
-        struct val *t = S(SUB, im->in[0], 1);
-        im->out[0] = U(LOG1P, B(ADD, t, U(SQRT, B(ADD, S(MUL, t, 2), U(SQUARE, t)))));
-}
-/* log1p(2x / (1 - x)) / 2 */
-static void atanh_(struct import *im) {
-        struct val *x = im->in[0];
-        im->out[0] = S(MUL, U(LOG1P, B(DIV, S(MUL, x, 2), S(ADD, U(NEG, x), 1))), 0.5);
-}
-
 /* A per-axis parameter, shaped so that it broadcasts over x. */
 static struct val *along_axis(struct import *im, struct val *p, const struct val *x) {
         int64_t dims[AF_LIMIT_RANK], axis;
@@ -145,26 +105,21 @@ static void dynamic_quantize(struct import *im) {
 }
 
 const struct handler im_ops_composite[] = {
-        {"Elu", elu},
-        {"Selu", selu},
-        {"Celu", celu},
-        {"PRelu", prelu},
-        {"ThresholdedRelu", thresholded_relu},
-        {"HardSigmoid", hard_sigmoid},
-        {"HardSwish", hard_swish},
-        {"Softplus", softplus},
-        {"Softsign", softsign},
-        {"Shrink", shrink},
-        {"IsNaN", is_nan},
-        {"IsInf", is_inf},
-        {"Tan", tan_},
-        {"Sinh", sinh_},
-        {"Cosh", cosh_},
-        {"Asinh", asinh_},
-        {"Acosh", acosh_},
-        {"Atanh", atanh_},
-        {"QuantizeLinear", quantize_linear},
-        {"DequantizeLinear", dequantize_linear},
-        {"DynamicQuantizeLinear", dynamic_quantize},
-        {NULL, NULL},
+        {"Elu", with_alpha, AF_OP_ELU},
+        {"Celu", with_alpha, AF_OP_CELU},
+        {"ThresholdedRelu", with_alpha, AF_OP_THRESHOLDED_RELU},
+        {"Selu", selu, AF_OP_SELU},
+        {"HardSigmoid", hard_sigmoid, AF_OP_HARDSIGMOID},
+        {"HardSwish", im_run_unary, AF_OP_HARDSWISH},
+        {"Mish", im_run_unary, AF_OP_MISH},
+        {"Swish", swish, 0},
+        {"Softplus", im_run_unary, AF_OP_SOFTPLUS},
+        {"Softsign", im_run_unary, AF_OP_SOFTSIGN},
+        {"PRelu", prelu, 0},
+        {"Shrink", shrink, 0},
+        {"IsInf", is_inf, 0},
+        {"QuantizeLinear", quantize_linear, 0},
+        {"DequantizeLinear", dequantize_linear, 0},
+        {"DynamicQuantizeLinear", dynamic_quantize, 0},
+        {NULL, NULL, 0},
 };

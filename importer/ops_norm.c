@@ -36,31 +36,22 @@ static struct axes reduce_axes(struct import *im) {
 static struct val *reduce(struct import *im, enum af_op op, struct val *x, const struct axes *a, bool keepdims) {
         return a->noop ? x : im_reduce(im, op, x, a->items, a->n, keepdims);
 }
-#define REDUCE(name, op)                                                                                                                   \
-        static void name(struct import *im) {                                                                                              \
-                struct axes a = reduce_axes(im);                                                                                           \
-                im->out[0] = reduce(im, AF_OP_REDUCE_##op, im->in[0], &a, a.keepdims);                                                     \
-        }
-REDUCE(reduce_sum, SUM)
-REDUCE(reduce_max, MAX)
-REDUCE(reduce_min, MIN)
-REDUCE(reduce_mean, MEAN)
-REDUCE(reduce_prod, PROD)
-static void reduce_l1(struct import *im) {
+static void reduce_row(struct import *im) {
         struct axes a = reduce_axes(im);
-        im->out[0] = reduce(im, AF_OP_REDUCE_SUM, U(ABS, im->in[0]), &a, a.keepdims);
+        im->out[0] = reduce(im, im->op, im->in[0], &a, a.keepdims);
 }
-static void reduce_l2(struct import *im) {
+/* |x|, x^2 and the like of each element where there is nothing to reduce. */
+static void reduce_parts(struct import *im) {
         struct axes a = reduce_axes(im);
-        im->out[0] = U(SQRT, reduce(im, AF_OP_REDUCE_SUM, U(SQUARE, im->in[0]), &a, a.keepdims));
-}
-static void reduce_sum_square(struct import *im) {
-        struct axes a = reduce_axes(im);
-        im->out[0] = reduce(im, AF_OP_REDUCE_SUM, U(SQUARE, im->in[0]), &a, a.keepdims);
-}
-static void reduce_log_sum(struct import *im) {
-        struct axes a = reduce_axes(im);
-        im->out[0] = U(LOG, reduce(im, AF_OP_REDUCE_SUM, im->in[0], &a, a.keepdims));
+        struct val *x = im->in[0];
+        if (!a.noop)
+                im->out[0] = im_reduce(im, im->op, x, a.items, a.n, a.keepdims);
+        else if (im->op == AF_OP_REDUCE_SUM_SQUARE)
+                im->out[0] = U(SQUARE, x);
+        else if (im->op == AF_OP_REDUCE_LOG_SUM)
+                im->out[0] = U(LOG, x);
+        else
+                im->out[0] = im->op == AF_OP_LOGSUMEXP ? x : U(ABS, x);
 }
 
 static struct val *without_axes(struct import *im, struct val *x, const struct axes *a) {
@@ -75,32 +66,42 @@ static struct val *without_axes(struct import *im, struct val *x, const struct a
         }
         return im_reshape(im, x, n, dims);
 }
-/* max + log(sum(e^(x - max))) */
-static void reduce_log_sum_exp(struct import *im) {
-        struct axes a = reduce_axes(im);
-        struct val *x = im->in[0], *m = reduce(im, AF_OP_REDUCE_MAX, x, &a, true);
-        struct val *y = B(ADD, U(LOG, reduce(im, AF_OP_REDUCE_SUM, U(EXP, B(SUB, x, m)), &a, true)), m);
-        im->out[0] = a.keepdims ? y : without_axes(im, y, &a);
-}
 
-/* Before opset 13 softmax runs over all axes from `axis` on. */
-static struct axes softmax_axes(struct import *im) {
-        struct axes a = {.keepdims = true};
-        uint32_t rank = im->in[0] ? im->in[0]->rank : 0;
-        int64_t axis = im_axis(im, im_attr_int(im, "axis", im->m->opset < 13 ? 1 : -1), rank);
-        for (int64_t i = axis; i < (int64_t)rank && (i == axis || im->m->opset < 13); i++)
-                a.items[a.n++] = i;
-        return a;
+/* Before opset 13, the default axis is 1 and all axes from it on count as one. */
+static struct val *along_axis(struct import *im, struct val *(*run)(struct import *im, struct val *x, uint32_t axis)) {
+        struct val *x = im->in[0];
+        bool old = im->m->opset < 13;
+        int64_t matrix[2] = {1, 1}, axis = x ? im_axis(im, im_attr_int(im, "axis", old ? 1 : -1), x->rank) : 0;
+        if (!x || im->error || !old || (uint64_t)axis + 1 == x->rank)
+                return x ? run(im, x, (uint32_t)axis) : NULL;
+        for (uint32_t i = 0; i < x->rank; i++)
+                matrix[i >= (uint64_t)axis] *= x->dims[i];
+        return im_reshape(im, run(im, im_reshape(im, x, 2, matrix), 1), x->rank, x->dims);
+}
+static struct val *with_axis(struct import *im, struct val *x, uint32_t axis) {
+        struct af_attr attr = {.key = AF_ATTR_AXIS, .i = axis};
+        return im_node(im, im->op, &x, 1, &attr, 1, AF_DTYPE_INVALID);
 }
 static void softmax(struct import *im) {
-        struct axes a = softmax_axes(im);
-        struct val *x = im->in[0], *e = U(EXP, B(SUB, x, reduce(im, AF_OP_REDUCE_MAX, x, &a, true)));
-        im->out[0] = B(DIV, e, reduce(im, AF_OP_REDUCE_SUM, e, &a, true));
+        im->out[0] = along_axis(im, with_axis);
 }
-static void log_softmax(struct import *im) {
-        struct axes a = softmax_axes(im);
-        struct val *x = im->in[0], *d = B(SUB, x, reduce(im, AF_OP_REDUCE_MAX, x, &a, true));
-        im->out[0] = B(SUB, d, U(LOG, reduce(im, AF_OP_REDUCE_SUM, U(EXP, d), &a, true)));
+/* 1 at the first of the largest, else 0. */
+static struct val *first_largest(struct import *im, struct val *x, uint32_t axis) {
+        int64_t along = axis;
+        struct val *at = im_iota(im, AF_DTYPE_INT32, x->rank, x->dims, axis, 0, 1);
+        struct val *hit = B(EQ, x, im_reduce(im, AF_OP_REDUCE_MAX, x, &along, 1, true));
+        struct val *first =
+                im_reduce(im, AF_OP_REDUCE_MIN, im_where(im, hit, at, im_scalar(im, AF_DTYPE_INT32, INT32_MAX)), &along, 1, true);
+        return im_where(im, B(EQ, at, first), im_scalar(im, x->dtype, 1), im_scalar(im, x->dtype, 0));
+}
+static void hardmax(struct import *im) {
+        im->out[0] = along_axis(im, first_largest);
+}
+static void arg_reduce(struct import *im) {
+        struct af_attr attrs[] = {{.key = AF_ATTR_AXIS, .i = im->in[0] ? im_axis(im, im_attr_int(im, "axis", 0), im->in[0]->rank) : 0},
+                                  {.key = AF_ATTR_KEEPDIMS, .i = im_attr_int(im, "keepdims", 1) != 0},
+                                  {.key = AF_ATTR_SELECT_LAST, .i = im_attr_int(im, "select_last_index", 0) != 0}};
+        im->out[0] = im_node(im, im->op, im->in, 1, attrs, 3, AF_DTYPE_INVALID);
 }
 
 /* (x - mean) / sqrt(var + epsilon) over axes; *ret_mean and *ret_inverse keep the axes. */
@@ -113,15 +114,19 @@ static struct val *normalise(struct import *im, struct val *x, const struct axes
         *ret_inverse = inverse;
         return B(MUL, d, inverse);
 }
+/* Outputs: the result, and where asked for the means and inverse deviations of the rows. */
 static void layer_norm(struct import *im) {
         struct axes a = {.keepdims = true};
         struct val *x = im->in[0];
         uint32_t rank = x ? x->rank : 0;
-        for (int64_t i = im_axis(im, im_attr_int(im, "axis", -1), rank); i < (int64_t)rank; i++)
+        double epsilon = im_attr_float(im, "epsilon", (double)1e-5f);
+        int64_t axis = im_axis(im, im_attr_int(im, "axis", -1), rank);
+        for (int64_t i = axis; i < (int64_t)rank; i++)
                 a.items[a.n++] = i;
-        struct val *y = normalise(im, x, &a, im_attr_float(im, "epsilon", (double)1e-5f), &im->out[1], &im->out[2]);
-        y = B(MUL, y, im->in[1]);
-        im->out[0] = im->in[2] ? B(ADD, y, im->in[2]) : y;
+        struct af_attr attrs[] = {{.key = AF_ATTR_AXIS, .i = axis}, {.key = AF_ATTR_EPSILON, .f = epsilon}};
+        if (im->node->n_output > 1)
+                normalise(im, im_cast(im, x, AF_DTYPE_FLOAT32), &a, epsilon, &im->out[1], &im->out[2]);
+        im->out[0] = im_node(im, im->op, im->in, im->n_in, attrs, 2, AF_DTYPE_INVALID);
 }
 static void mvn(struct import *im) {
         struct axes a = {.keepdims = true};
@@ -134,15 +139,6 @@ static void mvn(struct import *im) {
         im->out[0] = normalise(im, im->in[0], &a, 1e-9, &mean, &inverse);
 }
 
-/* [C] as [C, 1, 1, ...] for x of [N, C, ...]. */
-static struct val *per_channel(struct import *im, struct val *p, const struct val *x) {
-        int64_t dims[AF_LIMIT_RANK];
-        if (im->error || !p || !x || x->rank < 2)
-                return p;
-        for (uint32_t i = 0; i + 1 < x->rank; i++)
-                dims[i] = i == 0 ? x->dims[1] : 1;
-        return im_reshape(im, p, x->rank - 1, dims);
-}
 static struct axes spatial(struct import *im, bool batch) {
         struct axes a = {.keepdims = true};
         for (uint32_t i = 0; im->in[0] && i < im->in[0]->rank; i++)
@@ -151,15 +147,30 @@ static struct axes spatial(struct import *im, bool batch) {
         return a;
 }
 static void instance_norm(struct import *im) {
-        struct axes a = spatial(im, false);
-        struct val *x = im->in[0], *mean, *inverse;
-        struct val *y = normalise(im, x, &a, im_attr_float(im, "epsilon", (double)1e-5f), &mean, &inverse);
-        im->out[0] = B(ADD, B(MUL, y, per_channel(im, im->in[1], x)), per_channel(im, im->in[2], x));
+        struct af_attr epsilon = {.key = AF_ATTR_EPSILON, .f = im_attr_float(im, "epsilon", (double)1e-5f)};
+        im->out[0] = im_node(im, AF_OP_INSTANCE_NORM, im->in, 3, &epsilon, 1, AF_DTYPE_INVALID);
 }
+/* Before opset 21 scale and bias are per group. */
+static void group_norm(struct import *im) {
+        struct val *x = im->in[0], *in[3] = {x, im->in[1], im->in[2]};
+        int64_t groups = im_attr_int(im, "num_groups", 1);
+        if (!x || x->rank < 2 || groups < 1 || x->dims[1] % groups) {
+                im_refuse(im, "shape of GroupNormalization's groups");
+                return;
+        }
+        int64_t column[] = {groups, 1}, spread[] = {groups, x->dims[1] / groups};
+        for (uint32_t i = 1; i < 3 && in[i] && im->m->opset < 21; i++)
+                in[i] = im_reshape(im, im_expand(im, im_reshape(im, in[i], 2, column), 2, spread), 1, &x->dims[1]);
+        struct af_attr attrs[] = {{.key = AF_ATTR_GROUPS, .i = groups},
+                                  {.key = AF_ATTR_EPSILON, .f = im_attr_float(im, "epsilon", (double)1e-5f)}};
+        im->out[0] = im_node(im, AF_OP_GROUP_NORM, in, 3, attrs, 2, AF_DTYPE_INVALID);
+}
+/* In training the statistics are of this batch, and the running ones move. */
 static void batch_norm(struct import *im) {
         struct val *x = im->in[0], *mean = im->in[3], *var = im->in[4];
-        double epsilon = im_attr_float(im, "epsilon", (double)1e-5f), momentum = im_attr_float(im, "momentum", (double)0.9f);
-        if (im_attr_int(im, "training_mode", 0)) {
+        double momentum = im_attr_float(im, "momentum", (double)0.9f);
+        struct af_attr epsilon = {.key = AF_ATTR_EPSILON, .f = im_attr_float(im, "epsilon", (double)1e-5f)};
+        if (im_attr_int(im, "training_mode", 0) || (im->m->opset < 7 && !im_attr_int(im, "is_test", 0))) {
                 struct axes a = spatial(im, true);
                 struct val *m = reduce(im, AF_OP_REDUCE_MEAN, x, &a, true), *d = B(SUB, x, m);
                 struct val *now_mean = without_axes(im, m, &a),
@@ -169,9 +180,13 @@ static void batch_norm(struct import *im) {
                 mean = now_mean;
                 var = now_var;
         }
-        struct val *inverse = U(RECIPROCAL, U(SQRT, S(ADD, var, epsilon)));
-        struct val *y = B(MUL, B(SUB, x, per_channel(im, mean, x)), per_channel(im, inverse, x));
-        im->out[0] = B(ADD, B(MUL, y, per_channel(im, im->in[1], x)), per_channel(im, im->in[2], x));
+        im->out[0] = im_node(im, AF_OP_BATCH_NORM, (struct val *[]){x, mean, var, im->in[1], im->in[2]}, 5, &epsilon, 1, AF_DTYPE_INVALID);
+}
+static void lp_normalization(struct import *im) {
+        struct val *x = im->in[0];
+        int64_t axis = x ? im_axis(im, im_attr_int(im, "axis", -1), x->rank) : 0;
+        enum af_op op = im_attr_int(im, "p", 2) == 1 ? AF_OP_REDUCE_L1 : AF_OP_REDUCE_L2;
+        im->out[0] = B(DIV, x, im_reduce(im, op, x, &axis, 1, true));
 }
 static void global_average_pool(struct import *im) {
         struct axes a = spatial(im, false);
@@ -183,23 +198,29 @@ static void global_max_pool(struct import *im) {
 }
 
 const struct handler im_ops_norm[] = {
-        {"ReduceSum", reduce_sum},
-        {"ReduceMax", reduce_max},
-        {"ReduceMin", reduce_min},
-        {"ReduceMean", reduce_mean},
-        {"ReduceProd", reduce_prod},
-        {"ReduceL1", reduce_l1},
-        {"ReduceL2", reduce_l2},
-        {"ReduceSumSquare", reduce_sum_square},
-        {"ReduceLogSum", reduce_log_sum},
-        {"ReduceLogSumExp", reduce_log_sum_exp},
-        {"Softmax", softmax},
-        {"LogSoftmax", log_softmax},
-        {"LayerNormalization", layer_norm},
-        {"MeanVarianceNormalization", mvn},
-        {"InstanceNormalization", instance_norm},
-        {"BatchNormalization", batch_norm},
-        {"GlobalAveragePool", global_average_pool},
-        {"GlobalMaxPool", global_max_pool},
-        {NULL, NULL},
+        {"ReduceSum", reduce_row, AF_OP_REDUCE_SUM},
+        {"ReduceMax", reduce_row, AF_OP_REDUCE_MAX},
+        {"ReduceMin", reduce_row, AF_OP_REDUCE_MIN},
+        {"ReduceMean", reduce_row, AF_OP_REDUCE_MEAN},
+        {"ReduceProd", reduce_row, AF_OP_REDUCE_PROD},
+        {"ReduceL1", reduce_parts, AF_OP_REDUCE_L1},
+        {"ReduceL2", reduce_parts, AF_OP_REDUCE_L2},
+        {"ReduceSumSquare", reduce_parts, AF_OP_REDUCE_SUM_SQUARE},
+        {"ReduceLogSum", reduce_parts, AF_OP_REDUCE_LOG_SUM},
+        {"ReduceLogSumExp", reduce_parts, AF_OP_LOGSUMEXP},
+        {"Softmax", softmax, AF_OP_SOFTMAX},
+        {"LogSoftmax", softmax, AF_OP_LOG_SOFTMAX},
+        {"Hardmax", hardmax, 0},
+        {"ArgMax", arg_reduce, AF_OP_ARG_MAX},
+        {"ArgMin", arg_reduce, AF_OP_ARG_MIN},
+        {"LayerNormalization", layer_norm, AF_OP_LAYER_NORM},
+        {"RMSNormalization", layer_norm, AF_OP_RMS_NORM},
+        {"GroupNormalization", group_norm, 0},
+        {"InstanceNormalization", instance_norm, 0},
+        {"BatchNormalization", batch_norm, 0},
+        {"MeanVarianceNormalization", mvn, 0},
+        {"LpNormalization", lp_normalization, 0},
+        {"GlobalAveragePool", global_average_pool, 0},
+        {"GlobalMaxPool", global_max_pool, 0},
+        {NULL, NULL, 0},
 };

@@ -145,10 +145,6 @@ static void folded(struct import *im) {
                 return;
         }
         im->ret->n_folded++;
-        /* pieces of what is fed serve as parameters; as data they would put one call's values into the fragment */
-        if (strcmp(im->node->op_type, "Concat") == 0 || strcmp(im->node->op_type, "Slice") == 0)
-                for (uint32_t i = 0; i < im->n_in; i++)
-                        im->out[0]->constant &= !im->in[i] || im->in[i]->constant;
 }
 
 /* Inference: the data as it is, and a mask that keeps everything. */
@@ -172,8 +168,8 @@ static void dropout(struct import *im) {
 }
 
 const struct handler im_ops_shape[] = {
-        {"Identity", identity}, {"Reshape", reshape}, {"Squeeze", squeeze},   {"Unsqueeze", unsqueeze},
-        {"Flatten", flatten},   {"Expand", expand},   {"Constant", constant}, {"ConstantOfShape", folded},
-        {"Shape", folded},      {"Size", folded},     {"Range", folded},      {"EyeLike", folded},
-        {"Concat", folded},     {"Slice", folded},    {"Dropout", dropout},   {NULL, NULL},
+        {"Identity", identity, 0}, {"Reshape", reshape, 0}, {"Squeeze", squeeze, 0},   {"Unsqueeze", unsqueeze, 0},
+        {"Flatten", flatten, 0},   {"Expand", expand, 0},   {"Constant", constant, 0}, {"ConstantOfShape", folded, 0},
+        {"Shape", folded, 0},      {"Size", folded, 0},     {"Range", folded, 0},      {"EyeLike", folded, 0},
+        {"Dropout", dropout, 0},   {NULL, NULL, 0},
 };

@@ -4,49 +4,27 @@
 
 #include "importer/import.h"
 
-static void unary(struct import *im, enum af_op op) {
-        im->out[0] = im_unary(im, op, im->in[0]);
+void im_run_unary(struct import *im) {
+        im->out[0] = im_unary(im, im->op, im->in[0]);
 }
-static void binary(struct import *im, enum af_op op) {
-        im->out[0] = im_binary(im, op, im->in[0], im->in[1]);
+
+/* Before opset 7, `broadcast` lets the second operand's dimensions stand from `axis` on (default: at the end). */
+static struct val *placed(struct import *im, struct val *y, const struct val *x) {
+        int64_t dims[AF_LIMIT_RANK];
+        if (!x || !y || im->m->opset >= 7 || !im_attr(im, "axis") || y->rank >= x->rank)
+                return y;
+        int64_t axis = im_axis(im, im_attr_int(im, "axis", 0), x->rank);
+        if (axis + y->rank > x->rank) {
+                im_refuse(im, "shape: axis of %s out of range", im->node->op_type);
+                return NULL;
+        }
+        for (uint32_t i = (uint32_t)axis; i < x->rank; i++)
+                dims[i - axis] = i - axis < y->rank ? y->dims[i - axis] : 1;
+        return im_reshape(im, y, x->rank - (uint32_t)axis, dims);
 }
-#define UNARY(name, op)                                                                                                                    \
-        static void name(struct import *im) {                                                                                              \
-                unary(im, AF_OP_##op);                                                                                                     \
-        }
-#define BINARY(name, op)                                                                                                                   \
-        static void name(struct import *im) {                                                                                              \
-                binary(im, AF_OP_##op);                                                                                                    \
-        }
-UNARY(abs_, ABS)
-UNARY(neg, NEG)
-UNARY(sign, SIGN)
-UNARY(relu, RELU)
-UNARY(exp_, EXP)
-UNARY(log_, LOG)
-UNARY(sqrt_, SQRT)
-UNARY(reciprocal, RECIPROCAL)
-UNARY(tanh_, TANH)
-UNARY(sigmoid, SIGMOID)
-UNARY(erf_, ERF)
-UNARY(sin_, SIN)
-UNARY(cos_, COS)
-UNARY(floor_, FLOOR)
-UNARY(ceil_, CEIL)
-UNARY(round_, ROUND)
-UNARY(not_, LOGICAL_NOT)
-BINARY(add, ADD)
-BINARY(sub, SUB)
-BINARY(mul, MUL)
-BINARY(div_, DIV)
-BINARY(equal, EQ)
-BINARY(less, LT)
-BINARY(less_equal, LE)
-BINARY(greater, GT)
-BINARY(greater_equal, GE)
-BINARY(and_, LOGICAL_AND)
-BINARY(or_, LOGICAL_OR)
-BINARY(xor_, LOGICAL_XOR)
+void im_run_binary(struct import *im) {
+        im->out[0] = im_binary(im, im->op, im->in[0], placed(im, im->in[1], im->in[0]));
+}
 
 /* The result has the base's type; an integer base with a float exponent is computed in float32. */
 static void pow_(struct import *im) {
@@ -65,25 +43,26 @@ static void pow_(struct import *im) {
                 im->out[0] = im_binary(im, AF_OP_POW, x, im_cast(im, y, x->dtype));
 }
 
-static void row_of(struct import *im, enum af_op op) {
+static void row_of(struct import *im) {
         struct val *x = im->in[0];
         for (uint32_t i = 1; i < im->n_in; i++)
-                x = im_binary(im, op, x, im->in[i]);
+                x = im_binary(im, im->op, x, im->in[i]);
         im->out[0] = x;
 }
-static void max_(struct import *im) {
-        row_of(im, AF_OP_MAXIMUM);
-}
-static void min_(struct import *im) {
-        row_of(im, AF_OP_MINIMUM);
-}
-static void sum_(struct import *im) {
-        row_of(im, AF_OP_ADD);
-}
 static void mean_(struct import *im) {
-        row_of(im, AF_OP_ADD);
+        row_of(im);
         if (im->n_in > 1)
                 im->out[0] = im_binary_scalar(im, AF_OP_DIV, im->out[0], im->n_in);
+}
+
+/* fmod 1: the sign of the dividend; 0: of the divisor, integers only. */
+static void mod(struct import *im) {
+        im->out[0] = im_binary(im, im_attr_int(im, "fmod", 0) ? AF_OP_FMOD : AF_OP_REMAINDER, im->in[0], im->in[1]);
+}
+static void bit_shift(struct import *im) {
+        const Onnxm__Attribute *a = im_attr(im, "direction");
+        bool left = a && a->s.len == 4 && memcmp(a->s.data, "LEFT", 4) == 0;
+        im->out[0] = im_binary(im, left ? AF_OP_SHIFT_LEFT : AF_OP_SHIFT_RIGHT, im->in[0], im->in[1]);
 }
 
 static void where_(struct import *im) {
@@ -129,52 +108,62 @@ static void gelu(struct import *im) {
         struct af_attr approximate = {.key = AF_ATTR_APPROXIMATE, .s = tanh_form ? "tanh" : "none"};
         im->out[0] = im_node(im, AF_OP_GELU, im->in, 1, &approximate, 1, AF_DTYPE_INVALID);
 }
-static void gather(struct import *im) {
-        struct af_attr axis = {.key = AF_ATTR_AXIS, .i = im->in[0] ? im_axis(im, im_attr_int(im, "axis", 0), im->in[0]->rank) : 0};
-        im->out[0] = im_node(im, AF_OP_GATHER, im->in, 2, &axis, 1, AF_DTYPE_INVALID);
-}
-
 const struct handler im_ops_simple[] = {
-        {"Abs", abs_},
-        {"Neg", neg},
-        {"Sign", sign},
-        {"Relu", relu},
-        {"Exp", exp_},
-        {"Log", log_},
-        {"Sqrt", sqrt_},
-        {"Reciprocal", reciprocal},
-        {"Tanh", tanh_},
-        {"Sigmoid", sigmoid},
-        {"Erf", erf_},
-        {"Sin", sin_},
-        {"Cos", cos_},
-        {"Floor", floor_},
-        {"Ceil", ceil_},
-        {"Round", round_},
-        {"Not", not_},
-        {"Add", add},
-        {"Sub", sub},
-        {"Mul", mul},
-        {"Div", div_},
-        {"Equal", equal},
-        {"Less", less},
-        {"LessOrEqual", less_equal},
-        {"Greater", greater},
-        {"GreaterOrEqual", greater_equal},
-        {"And", and_},
-        {"Or", or_},
-        {"Xor", xor_},
-        {"Pow", pow_},
-        {"Max", max_},
-        {"Min", min_},
-        {"Sum", sum_},
-        {"Mean", mean_},
-        {"Where", where_},
-        {"Cast", cast_},
-        {"CastLike", cast_like},
-        {"Clip", clip_},
-        {"LeakyRelu", leaky_relu},
-        {"Gelu", gelu},
-        {"Gather", gather},
-        {NULL, NULL},
+        {"Abs", im_run_unary, AF_OP_ABS},
+        {"Neg", im_run_unary, AF_OP_NEG},
+        {"Sign", im_run_unary, AF_OP_SIGN},
+        {"Relu", im_run_unary, AF_OP_RELU},
+        {"Exp", im_run_unary, AF_OP_EXP},
+        {"Log", im_run_unary, AF_OP_LOG},
+        {"Sqrt", im_run_unary, AF_OP_SQRT},
+        {"Reciprocal", im_run_unary, AF_OP_RECIPROCAL},
+        {"Tanh", im_run_unary, AF_OP_TANH},
+        {"Sigmoid", im_run_unary, AF_OP_SIGMOID},
+        {"Erf", im_run_unary, AF_OP_ERF},
+        {"Sin", im_run_unary, AF_OP_SIN},
+        {"Cos", im_run_unary, AF_OP_COS},
+        {"Tan", im_run_unary, AF_OP_TAN},
+        {"Asin", im_run_unary, AF_OP_ASIN},
+        {"Acos", im_run_unary, AF_OP_ACOS},
+        {"Atan", im_run_unary, AF_OP_ATAN},
+        {"Sinh", im_run_unary, AF_OP_SINH},
+        {"Cosh", im_run_unary, AF_OP_COSH},
+        {"Asinh", im_run_unary, AF_OP_ASINH},
+        {"Acosh", im_run_unary, AF_OP_ACOSH},
+        {"Atanh", im_run_unary, AF_OP_ATANH},
+        {"Floor", im_run_unary, AF_OP_FLOOR},
+        {"Ceil", im_run_unary, AF_OP_CEIL},
+        {"Round", im_run_unary, AF_OP_ROUND},
+        {"Not", im_run_unary, AF_OP_LOGICAL_NOT},
+        {"BitwiseNot", im_run_unary, AF_OP_BITWISE_NOT},
+        {"IsNaN", im_run_unary, AF_OP_ISNAN},
+        {"Add", im_run_binary, AF_OP_ADD},
+        {"Sub", im_run_binary, AF_OP_SUB},
+        {"Mul", im_run_binary, AF_OP_MUL},
+        {"Div", im_run_binary, AF_OP_DIV},
+        {"Equal", im_run_binary, AF_OP_EQ},
+        {"Less", im_run_binary, AF_OP_LT},
+        {"LessOrEqual", im_run_binary, AF_OP_LE},
+        {"Greater", im_run_binary, AF_OP_GT},
+        {"GreaterOrEqual", im_run_binary, AF_OP_GE},
+        {"And", im_run_binary, AF_OP_LOGICAL_AND},
+        {"Or", im_run_binary, AF_OP_LOGICAL_OR},
+        {"Xor", im_run_binary, AF_OP_LOGICAL_XOR},
+        {"BitwiseAnd", im_run_binary, AF_OP_BITWISE_AND},
+        {"BitwiseOr", im_run_binary, AF_OP_BITWISE_OR},
+        {"BitwiseXor", im_run_binary, AF_OP_BITWISE_XOR},
+        {"Max", row_of, AF_OP_MAXIMUM},
+        {"Min", row_of, AF_OP_MINIMUM},
+        {"Sum", row_of, AF_OP_ADD},
+        {"Mean", mean_, AF_OP_ADD},
+        {"BitShift", bit_shift, 0},
+        {"Mod", mod, 0},
+        {"Pow", pow_, 0},
+        {"Where", where_, 0},
+        {"Cast", cast_, 0},
+        {"CastLike", cast_like, 0},
+        {"Clip", clip_, 0},
+        {"LeakyRelu", leaky_relu, 0},
+        {"Gelu", gelu, 0},
+        {NULL, NULL, 0},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every ONNX node test of Debian's libonnx-testdata: either it imports and the reference interpreter gives the expected outputs, or it is
- * refused with one clear line. AF_LIST=1 prints what happened to each.
+ * Every ONNX test of Debian's libonnx-testdata that has a model: either it imports and the reference interpreter gives the expected
+ * outputs, or it is refused with one clear line. AF_LIST=1 prints what happened to each.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -12,9 +12,10 @@
 
 #include "base/io.h"
 #include "compiler/reference/reference.h"
+#include "compiler/rewrite/rewrite.h"
 #include "importer/onnx.h"
 
-#define DATA   "/usr/share/libonnx-testdata/data/node"
+#define DATA   "/usr/share/libonnx-testdata/data"
 #define MAX_IO 32
 
 enum outcome { OK, MISMATCH, REFUSED, BROKEN };
@@ -42,10 +43,12 @@ static int read_tensors(struct af_arena *arena, const char *dir, const char *wha
 static int evaluate(struct af_arena *arena, const struct af_fragment *f, const struct af_onnx_import *import,
                     const struct af_onnx_tensor *feeds, const struct af_onnx_tensor *want, uint32_t n_want, struct result *result,
                     struct af_diags *diags) {
-        struct af_graph g;
+        struct af_graph whole, g;
         struct af_tensor in[MAX_IO], out[MAX_IO];
         const char *why = "";
-        int r = af_graph_from_fragment(&g, f, diags);
+        int r = af_graph_from_fragment(&whole, f, diags);
+        if (!r)
+                r = af_rewrite_decompose(&whole, NULL, &g, NULL);
         if (r)
                 return r;
         for (uint32_t i = 0; i < import->n_inputs; i++) {
@@ -110,32 +113,49 @@ static struct result run_test(const char *dir) {
 }
 
 /*
- * This release of ONNX's test data cuts floats to bfloat16 instead of rounding to nearest even, as its specification and PyTorch
- * have it: those expectations differ by one in the last place.
+ * Expectations of this release that its own models contradict: floats cut to bfloat16 instead of rounded to nearest even, as the
+ * specification and PyTorch have it; a result for an epsilon of 0.01, which the model does not state.
  */
-static bool cut_bfloat16(const char *name) {
-        return strcmp(name, "test_cast_FLOAT_to_BFLOAT16") == 0 || strncmp(name, "test_castlike_FLOAT_to_BFLOAT16", 31) == 0;
+static bool wrong_data(const char *name) {
+        return strcmp(name, "test_cast_FLOAT_to_BFLOAT16") == 0 || strncmp(name, "test_castlike_FLOAT_to_BFLOAT16", 31) == 0 ||
+               strcmp(name, "test_adam_multiple") == 0;
 }
 
-Test(import, every_node_test_matches_or_is_refused_by_name, .timeout = 120) {
+/* All tests of a directory: none is wrong, and at least so many are right. */
+static void run_directory(const char *directory, int at_least) {
         static const char *const names[] = {"ok", "MISMATCH", "refused", "BROKEN"};
+        char path[512], dir[4096];
         struct dirent **list;
-        int n = scandir(DATA, &list, NULL, alphasort), counts[4] = {0};
-        cr_assert_gt(n, 900, "libonnx-testdata is not installed");
+        int counts[4] = {0};
+        snprintf(path, sizeof(path), DATA "/%s", directory);
+        int n = scandir(path, &list, NULL, alphasort);
+        cr_assert_gt(n, 2, "libonnx-testdata is not installed");
         for (int i = 0; i < n; i++) {
-                char dir[4096];
-                snprintf(dir, sizeof(dir), DATA "/%s", list[i]->d_name);
+                snprintf(dir, sizeof(dir), "%s/%s", path, list[i]->d_name);
                 if (list[i]->d_name[0] != '.') {
                         struct result r = run_test(dir);
                         counts[r.outcome]++;
                         if (getenv("AF_LIST") || r.outcome == MISMATCH || r.outcome == BROKEN)
                                 fprintf(stderr, "%-8s %s %s\n", names[r.outcome], list[i]->d_name, r.text);
-                        cr_expect(r.outcome == OK || r.outcome == REFUSED || (r.outcome == MISMATCH && cut_bfloat16(list[i]->d_name)),
+                        cr_expect(r.outcome == OK || r.outcome == REFUSED || (r.outcome == MISMATCH && wrong_data(list[i]->d_name)),
                                   "%s: %s", list[i]->d_name, r.text);
                 }
                 free(list[i]);
         }
         free(list);
-        fprintf(stderr, "%d ok, %d refused\n", counts[OK], counts[REFUSED]);
-        cr_expect_geq(counts[OK], 410);
+        fprintf(stderr, "%s: %d ok, %d refused\n", directory, counts[OK], counts[REFUSED]);
+        cr_expect_geq(counts[OK], at_least);
+}
+
+Test(import, every_node_test_matches_or_is_refused_by_name, .timeout = 120) {
+        run_directory("node", 713);
+}
+Test(import, every_operator_of_pytorch, .timeout = 120) {
+        run_directory("pytorch-operator", 26);
+}
+Test(import, every_layer_of_pytorch, .timeout = 120) {
+        run_directory("pytorch-converted", 52);
+}
+Test(import, every_simple_model, .timeout = 120) {
+        run_directory("simple", 7);
 }
