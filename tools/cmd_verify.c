@@ -217,6 +217,14 @@ static int verify_all(const struct af_args *args, struct af_session *s, struct r
         return e == 0 ? verdict(r, true, "ok") : e;
 }
 
+static void add_fallbacks(cJSON *o, const struct result *r) {
+        cJSON *list = cJSON_AddArrayToObject(o, "fallbacks");
+        char *lines = r->fallbacks.size ? strndup((const char *)r->fallbacks.data, r->fallbacks.size) : NULL, *rest = lines;
+        for (char *line; rest && *rest && (line = strsep(&rest, "\n"));)
+                cJSON_AddItemToArray(list, cJSON_CreateString(line));
+        free(lines);
+}
+
 static void print_json(const struct af_args *args, const struct result *r) {
         cJSON *o = cJSON_CreateObject();
         cJSON_AddStringToObject(o, "file", args->operands[0]);
@@ -227,6 +235,7 @@ static void print_json(const struct af_args *args, const struct result *r) {
         cJSON_AddNumberToObject(o, "nodes_fallback", r->n_fallback);
         cJSON_AddNumberToObject(o, "nodes_folded", r->n_folded);
         cJSON_AddNumberToObject(o, "data_sets", r->n_sets);
+        add_fallbacks(o, r);
         af_out_json(o);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """autofusectl: help, mistakes, offline and through a server; the program of docs/client.md."""
-import os, re, struct, subprocess, sys, tempfile, xml.dom.minidom
+import json, os, re, struct, subprocess, sys, tempfile, xml.dom.minidom
 from afwire import *
 from ctl import *
 
@@ -161,7 +161,11 @@ def verify_has_one_verdict():
         assert re.search(r'^kernels launched: \d+, nodes fused: \d+, nodes left to fallback: \d+$', r.out, re.M), r
     r = ctl('verify', f'{ONNX}/test_add/model.onnx', '--data', f'{ONNX}/test_sub/test_data_set_0', '--offline')
     assert r.code == 1 and r.out.splitlines()[-1].startswith('mismatch: output 0 "sum"'), r
-    assert ok(ctl('verify', '--json', f'{ONNX}/test_add/model.onnx', '--offline')).json()['verdict'] == 'ok'
+    answer = ok(ctl('verify', '--json', f'{ONNX}/test_add/model.onnx', '--offline')).json()
+    assert answer['verdict'] == 'ok' and answer['fallbacks'] == [], answer
+    r = ctl('verify', '--json', f'{ONNX}/test_min_int64/model.onnx', '--data', f'{ONNX}/test_min_int64', "--offline')
+    answer = json.loads(r.out)
+    assert len(answer['fallbacks']) == answer['nodes_fallback'] and all(re.match(r'Fallback \w+ \$reason: \S', f) for f in answer['fallbacks']), answer
     r = ctl('verify', '/dev/null', '--offline')
     assert r.code == 1 and r.out.splitlines()[-1].startswith(('refused: ', 'failed: ')), r
 
