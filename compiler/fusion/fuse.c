@@ -21,12 +21,22 @@ static unsigned log2_floor(uint32_t n) {
         return 31u - (unsigned)__builtin_clz(n);
 }
 
-/* Whether it is time to ask the schedule about the union: always while it is small, and around reductions somewhat longer. */
+/* Every node computes as many elements as it reads, all dense: such groups share axes whatever their size. */
+static bool is_plain(const struct fuse_group *group) {
+        const uint32_t computes = 1u << AF_CLASS_ELEMENTWISE | 1u << AF_CLASS_COMPARE | 1u << AF_CLASS_SELECT | 1u << AF_CLASS_CAST;
+        return (group->classes & ~computes) == 0 && (group->flags & (FUSE_BROADCAST | FUSE_STRIDED)) == 0;
+}
+
+/* Whether it is time to ask the schedule about the union: always while it is small, around reductions somewhat longer, seldom where both
+ * are plain. All that were not asked about are at the end. */
 static bool is_time(const struct fuse_group *gp, const struct fuse_group *gc) {
         uint32_t n = gp->n_nodes + gc->n_nodes, large = AF_MAX(gp->n_nodes, gc->n_nodes), small = n - large;
-        bool careful = (gp->flags | gc->flags) & FUSE_CAREFUL, reduces = gp->n_reduce + gc->n_reduce > 0;
-        uint32_t always = reduces ? FUSE_ASK_REDUCING : FUSE_ASK_ALWAYS;
-        return careful || n <= always || small > FUSE_ASK_ALWAYS / 4 || log2_floor(n) > log2_floor(large);
+        if ((gp->flags | gc->flags) & FUSE_CAREFUL)
+                return true;
+        if (is_plain(gp) && is_plain(gc))
+                return n > FUSE_ASK_ALWAYS && log2_floor(n) > log2_floor(large);
+        uint32_t always = gp->n_reduce + gc->n_reduce > 0 ? FUSE_ASK_REDUCING : FUSE_ASK_ALWAYS;
+        return n <= always || small > FUSE_ASK_ALWAYS / 4 || log2_floor(n) > log2_floor(large);
 }
 
 /* Cycles that the union saves: bytes through all cores, and a launch, less the meetings that it adds. */
