@@ -20,6 +20,7 @@ struct af_kernel_out {            /* per group */
         struct af_kernel *kernel; /* its own arguments; the phases are those of the group that it is alike */
         uint32_t alike;           /* first group that is the same but for numbers: its kernel serves both. Itself where there is none */
         struct af_tiling tiling;  /* in the job's arena */
+        bool costly;              /* moves more than its nodes would by themselves: the fuse pass cuts such groups */
         struct af_digest key;
         const uint8_t *source; /* instantiated */
         uint32_t source_size;

@@ -150,7 +150,7 @@ static void put_refusal(const struct fuse *f, const struct fuse_record *r, struc
                                             [FUSE_BROADCAST_BACK] = "a reduced value is spread over a larger shape again",
                                             [FUSE_RULE_REDUCTIONS] = "max_reductions of the rule",
                                             [FUSE_RULE_NODES] = "max_nodes of the rule",
-                                            [FUSE_FENCE] = "a larger kernel with both did not fit",
+                                            [FUSE_FENCE] = "a larger kernel with both did not fit or moved more",
                                             [FUSE_CYCLE] = "a kernel between the two needs one and feeds the other",
                                             [FUSE_CYCLE_LONG] = "too much lies between the two to rule out a cycle",
                                             [FUSE_MEETINGS] = "all cores would meet more often than a launch is worth"};
