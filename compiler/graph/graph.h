@@ -87,7 +87,8 @@ const struct af_attr *af_node_attr(const struct af_node *n, enum af_attr_key key
 bool af_node_attr_ints(const struct af_graph *g, const struct af_node *n, enum af_attr_key key, int64_t *ret_ints, uint32_t *ret_n);
 /* Static dims of a value into dims[rank]; false where one is symbolic. */
 bool af_value_static_dims(const struct af_graph *g, uint32_t value, int64_t *ret_dims);
-/* Values that stand in for the symbols where a plan needs numbers: the sender's hints, else a middling size. values has n_symbols entries. */
+/* Values that stand in for the symbols where a plan needs numbers: the sender's hints, else a middling size. values has n_symbols entries.
+ */
 void af_graph_hints(const struct af_graph *g, int64_t *values);
 /* Static strides (row-major where the value states none); false where symbolic. */
 bool af_value_static_strides(const struct af_graph *g, uint32_t value, int64_t *ret_strides);

@@ -9,7 +9,7 @@
 struct af_random_opts {
         uint32_t n_nodes;      /* about as many; casts between dtypes come on top (1 to 12, by seed) */
         uint32_t dtypes;       /* AF_DTYPE_BIT mask of inputs and casts (all but float64) */
-        uint32_t classes;      /* 1u << enum af_op_class (all but gather and opaque) */
+        uint32_t classes;      /* 1u << enum af_op_class (elementwise to views) */
         const enum af_op *ops; /* ends with AF_OP_INVALID: only these (NULL: every op of the classes) */
         int64_t max_elements;  /* of any value (6000) */
         uint32_t max_rank;     /* (4) */
@@ -17,6 +17,7 @@ struct af_random_opts {
         bool no_scalars;       /* no constants and host inputs */
         bool no_empty;         /* no zero-size axes */
         bool in_place;         /* now and then an output takes an input's memory */
+        bool mixed;            /* half of the nodes elementwise, the rest by class: reductions, views, movement, composites */
         bool chains;           /* operands are the newest values: deep graphs */
         bool output_strides;   /* a quarter of the outputs state strides of their own */
         bool outputs;          /* half of all values are outputs */
@@ -24,9 +25,12 @@ struct af_random_opts {
         const char *soc;       /* target (NULL) */
 };
 
+#define AF_RANDOM_ALL_CLASSES (~(1u << AF_CLASS_OPAQUE))
+
 /* Kinds of fragments for tests, by number: 0 the defaults; then deep, many outputs, wide (many inputs), reductions and views, narrow
- * integers, long runs, high rank. */
-#define AF_RANDOM_PROFILES 8u
+ * integers, long runs, high rank. From AF_RANDOM_PROFILES on, over the whole table: mixed, deep, movement, composites. */
+#define AF_RANDOM_PROFILES     8u
+#define AF_RANDOM_ALL_PROFILES 12u
 void af_random_profile(unsigned profile, struct af_random_opts *ret_opts);
 
 /*

@@ -20,7 +20,7 @@ struct runner {
         struct af_env checked, fast;
         struct batch batches[2]; /* checked, fast */
         bool wanted[RUNNER_N_VARIANTS];
-        bool single;     /* each kernel is an object of its own, through af_driver_compile */
+        bool single;      /* each kernel is an object of its own, through af_driver_compile */
         bool exact_model; /* a run whose counted bytes or cycles differ from the schedule's fails */
         struct runner_item *items;
         uint32_t n_items, cap_items;
