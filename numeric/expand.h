@@ -76,6 +76,17 @@ enum {
 int af_expand(enum af_op op, const struct af_expand_operand *operands, unsigned n_operands, enum af_dtype out_dtype,
               const struct af_expand_attrs *attrs, struct af_prog *ret_prog, const char **ret_reason);
 /*
+ * `fast`: as af_expand for chains that stay in float32. Operand i (tensors alone) whose bit in wide_in is set and whose dtype is float16 or
+ * bfloat16 comes as float32, unrounded by the node that made it; with wide_out such a result is left as float32. Other dtypes are as they
+ * are. The program's operand and result types are those of af_dtype_widened. On values that the narrow dtype holds, the wide result rounded
+ * once to that dtype is the strict result in every bit (but for the sign that copysign takes from a NaN). Reductions: af_expand_reduce
+ * takes FLOAT32 for in_dtype, out_dtype or both.
+ */
+int af_expand_wide(enum af_op op, const struct af_expand_operand *operands, unsigned n_operands, enum af_dtype out_dtype,
+                   const struct af_expand_attrs *attrs, uint32_t wide_in, bool wide_out, struct af_prog *ret_prog, const char **ret_reason);
+enum af_dtype af_dtype_widened(enum af_dtype d); /* FLOAT32 for FLOAT16 and BFLOAT16, else d */
+
+/*
  * Like af_expand but for the definition alone (the reference): int64 and float64-scalar programs that the vector unit cannot run are
  * evaluated by dedicated scalar code. True where af_eval_op covers the combination although af_expand says unsupported.
  */

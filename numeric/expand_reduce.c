@@ -61,7 +61,7 @@ static enum af_dtype acc_of(enum af_op op, enum af_dtype in, enum af_dtype out, 
                         return AF_DTYPE_INT32;
                 if (in != AF_DTYPE_INT64)
                         return AF_DTYPE_FLOAT32;
-                *ret_reason = "no int64 compare on the vector unit";
+                *ret_reason = "no single call gives the larger of two int64";
                 return with_int64 ? AF_DTYPE_INT64 : AF_DTYPE_INVALID;
         default:
                 if (!is_int(in))
