@@ -69,10 +69,21 @@ static bool has_kind(const struct emit *e, enum af_kstmt_kind kind) {
         return false;
 }
 
+/* "loads", or "loads2" where several stages have such a queue. */
+static const char *queue_name(struct emit *e, const struct af_stage *st, bool store) {
+        const struct af_phase *p = e->phase;
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < p->n_stages; i++)
+                n += !p->stages[i].prologue && (store ? p->stages[i].store_bytes : p->stages[i].load_bytes) > 0;
+        const char *name = store ? "stores" : "loads";
+        return n > 1 ? emit_text(e, "%s%u", name, (uint32_t)(st - p->stages)) : name;
+}
+
 static void emit_stage(struct emit *e, const struct af_stage *st) {
         e->stage = st;
         e->last_node = AF_NONE;
-        const char *queue = st->prologue ? "resident" : "loads", *base = st->prologue ? "kept" : "in";
+        const char *queue = st->prologue ? "resident" : queue_name(e, st, false), *base = st->prologue ? "kept" : "in",
+                   *out = queue_name(e, st, true);
         bool loads = has_kind(e, AF_KSTMT_LOAD), stores = has_kind(e, AF_KSTMT_STORE);
         const struct af_kstmt *stmts = &e->phase->stmts[st->first_stmt];
         if (loads) {
@@ -85,21 +96,21 @@ static void emit_stage(struct emit *e, const struct af_stage *st) {
                 emit_line(e, "%s = %s.DeQue<uint8_t>();", base, queue);
         }
         if (stores)
-                emit_line(e, "LocalTensor<uint8_t> out = stores.AllocTensor<uint8_t>();");
+                emit_line(e, "LocalTensor<uint8_t> out = %s.AllocTensor<uint8_t>();", out);
         emit_declare_views(e);
         for (uint32_t i = 0; i < st->n_stmts; i++)
                 if (stmts[i].kind != AF_KSTMT_LOAD && stmts[i].kind != AF_KSTMT_STORE)
                         emit_compute(e, &stmts[i]);
         if (loads && !st->prologue)
-                emit_line(e, "loads.FreeTensor(in);");
+                emit_line(e, "%s.FreeTensor(in);", queue);
         if (!stores)
                 return;
-        emit_line(e, "stores.EnQue(out);");
-        emit_line(e, "out = stores.DeQue<uint8_t>();");
+        emit_line(e, "%s.EnQue(out);", out);
+        emit_line(e, "out = %s.DeQue<uint8_t>();", out);
         for (uint32_t i = 0; i < st->n_stmts; i++)
                 if (stmts[i].kind == AF_KSTMT_STORE)
                         emit_store(e, &stmts[i], "out");
-        emit_line(e, "stores.FreeTensor(out);");
+        emit_line(e, "%s.FreeTensor(out);", out);
 }
 
 static void emit_node(struct emit *e, const struct af_knode *n) {
@@ -125,20 +136,28 @@ static void emit_node(struct emit *e, const struct af_knode *n) {
         emit_line(e, "}");
 }
 
+static void emit_queues(struct emit *e, const struct af_stage *st) {
+        unsigned n = e->phase_no, buffers = e->phase->buffers;
+        const char *loads = queue_name(e, st, false), *stores = queue_name(e, st, true);
+        if (st->load_bytes && !st->prologue) {
+                emit_line(e, "TQue<TPosition::VECIN, 1> %s;", loads);
+                emit_line(e, "pipe.InitBuffer(%s, %u, %s);", loads, buffers,
+                          emit_size(e, "uint32_t", st->load_bytes, "p%u_%s_bytes", n, loads));
+        }
+        if (st->store_bytes) {
+                emit_line(e, "TQue<TPosition::VECOUT, 1> %s;", stores);
+                emit_line(e, "pipe.InitBuffer(%s, %u, %s);", stores, buffers,
+                          emit_size(e, "uint32_t", st->store_bytes, "p%u_%s_bytes", n, stores));
+        }
+}
+
 /* Each phase lays UB out for itself. */
 static void emit_buffers(struct emit *e) {
         const struct af_phase *p = e->phase;
         unsigned n = e->phase_no;
         emit_line(e, "TPipe pipe;");
-        if (p->load_bytes) {
-                emit_line(e, "TQue<TPosition::VECIN, 1> loads;");
-                emit_line(e, "pipe.InitBuffer(loads, %u, %s);", p->buffers, emit_size(e, "uint32_t", p->load_bytes, "p%u_load_bytes", n));
-        }
-        if (p->store_bytes) {
-                emit_line(e, "TQue<TPosition::VECOUT, 1> stores;");
-                emit_line(e, "pipe.InitBuffer(stores, %u, %s);", p->buffers,
-                          emit_size(e, "uint32_t", p->store_bytes, "p%u_store_bytes", n));
-        }
+        for (uint32_t i = 0; i < p->n_stages; i++)
+                emit_queues(e, &p->stages[i]);
         if (p->resident_bytes) {
                 emit_line(e, "TQue<TPosition::VECIN, 1> resident;");
                 emit_line(e, "pipe.InitBuffer(resident, 1, %s);", emit_size(e, "uint32_t", p->resident_bytes, "p%u_resident_bytes", n));

@@ -128,8 +128,9 @@ struct af_stage { /* statements in order: loads, then compute, then stores */
         uint32_t first_stmt, n_stmts;
         uint32_t row_axis, inner_axis; /* AF_NONE where the tile has none */
         uint32_t rows, inner, pitch;   /* of a full tile, elements */
-        uint32_t load_bytes, store_bytes;
-        bool prologue; /* once per block, before its tiles; its loads stay (RESIDENT) */
+        uint32_t load_bytes,
+                store_bytes; /* of one buffer of its queues: each stage has its own, so that turns of other stages do not hold them */
+        bool prologue;       /* once per block, before its tiles; its loads stay (RESIDENT) */
 };
 enum af_knode_kind { AF_KNODE_LOOP, AF_KNODE_STAGE };
 struct af_knode {

@@ -8,21 +8,21 @@
 #include <math.h>
 #include <string.h>
 
+#include "compiler/schedule/lower.h"
 #include "compiler/schedule/timeline.h"
 
-#define CACHED     4         /* turns of a stage that are remembered */
-#define MAX_STAGES 16        /* stages with a memory */
-#define MAX_TILES  2048      /* quick: tiles of a core that are walked; the rest is like them */
-#define MAX_TURNS  (1 << 17) /* exact: of all cores; beyond, the quick figures stand */
-#define SETTLED    1e-6      /* cycles */
-#define N_CLOCKS   7
+#define CACHED    4         /* turns of a stage that are remembered */
+#define MAX_TILES 2048      /* quick: tiles of a core that are walked; the rest is like them */
+#define MAX_TURNS (1 << 17) /* exact: of all cores; beyond, the quick figures stand */
+#define SETTLED   1e-6      /* cycles */
+#define N_CLOCKS  (3 + 4 * N_STAGES)
 
-enum { MTE2, V, MTE3, IN_FREE, OUT_FREE = IN_FREE + 2 };
+enum { MTE2, V, MTE3, FREE };
 
 struct core {
         double clock[N_CLOCKS]; /* pipes; buffers that are free from then on */
         double busy[3], heads[3];
-        uint32_t in, out; /* buffer that comes next */
+        uint32_t turns[N_STAGES]; /* of each stage: its queues' buffers take turns */
         uint64_t loaded, stored;
 };
 struct key {
@@ -41,7 +41,7 @@ struct walk {
         bool exact;
         struct sched_tile_at at;
         struct core *core;
-        struct memory memory[MAX_STAGES];
+        struct memory memory[N_STAGES];
 };
 
 static int64_t tiles_of(const struct af_axis *x) {
@@ -65,33 +65,32 @@ static void wait_for(struct core *c, int pipe, double time) {
         c->clock[pipe] = AF_MAX(c->clock[pipe], time);
 }
 
-/* As emit_stage has it. A prologue's buffer is its own. */
-static void run_turn(const struct walk *w, const struct sched_turn *t, bool prologue) {
+/* As emit_stage has it: each stage has its own queues, a prologue's buffer is filled once. */
+static void run_turn(const struct walk *w, const struct sched_turn *t, uint32_t stage, bool prologue) {
         struct core *c = w->core;
+        double *in_free = &c->clock[FREE + 4 * stage + c->turns[stage] % w->p->buffers], *out_free = in_free + 2;
+        c->turns[stage]++;
         if (t->loads) {
                 if (!prologue)
-                        wait_for(c, MTE2, c->clock[IN_FREE + c->in]);
+                        wait_for(c, MTE2, *in_free);
                 c->loaded += t->load_bytes;
                 if (t->load_bytes)
                         work(c, MTE2, t->load, head_of_loads(w->soc, c->loaded, w->blocks));
                 wait_for(c, V, c->clock[MTE2]);
         }
         if (t->stores)
-                wait_for(c, V, c->clock[OUT_FREE + c->out]);
+                wait_for(c, V, *out_free);
         if (t->vector > 0)
                 work(c, V, t->vector, w->soc->head_vector);
-        if (t->loads && !prologue) {
-                c->clock[IN_FREE + c->in] = c->clock[V];
-                c->in = (c->in + 1) % w->p->buffers;
-        }
+        if (t->loads && !prologue)
+                *in_free = c->clock[V];
         if (!t->stores)
                 return;
         wait_for(c, MTE3, c->clock[V]);
         c->stored += t->store_bytes;
         if (t->store_bytes)
                 work(c, MTE3, t->store, w->soc->head_mte3);
-        c->clock[OUT_FREE + c->out] = c->clock[MTE3];
-        c->out = (c->out + 1) % w->p->buffers;
+        *out_free = c->clock[MTE3];
 }
 
 static struct sched_turn cost_turn(const struct walk *w, const struct af_stage *st) {
@@ -142,12 +141,7 @@ static struct key key_of(const struct walk *w, const struct af_stage *st) {
 
 static void run_stage(struct walk *w, uint32_t stage) {
         const struct af_stage *st = &w->p->stages[stage];
-        struct memory *m = stage < MAX_STAGES ? &w->memory[stage] : NULL;
-        if (!m) {
-                struct sched_turn t = cost_turn(w, st);
-                run_turn(w, &t, st->prologue);
-                return;
-        }
+        struct memory *m = &w->memory[stage];
         struct key k = key_of(w, st);
         uint32_t i = 0;
         while (i < m->n && i < CACHED && memcmp(&m->keys[i], &k, sizeof(k)) != 0)
@@ -157,7 +151,7 @@ static void run_stage(struct walk *w, uint32_t stage) {
                 m->keys[i] = k;
                 m->turns[i] = cost_turn(w, st);
         }
-        run_turn(w, &m->turns[i], st->prologue);
+        run_turn(w, &m->turns[i], stage, st->prologue);
 }
 
 /* Whether each clock stands still or is exactly as far from two turns ago as the others: so it goes on. */
@@ -172,7 +166,7 @@ static bool in_step(const struct core *now, const struct core *before, double *r
                 shift = shift != 0 ? shift : d;
         }
         *ret_shift = shift;
-        return shift > 0 && now->in == before->in && now->out == before->out;
+        return shift > 0;
 }
 
 /* n more times what happened since `before`. */
@@ -269,7 +263,7 @@ static void run_prologue(struct walk *w) {
         for (uint32_t i = 0; i < w->p->n_stages; i++)
                 if (w->p->stages[i].prologue && w->p->stages[i].n_stmts) {
                         struct sched_turn t = cost_turn(w, &w->p->stages[i]);
-                        run_turn(w, &t, true);
+                        run_turn(w, &t, i, true);
                 }
 }
 
@@ -278,13 +272,13 @@ static double together(struct core *c) {
         double last = AF_MAX(c->clock[MTE2], AF_MAX(c->clock[V], c->clock[MTE3]));
         for (int i = 0; i < N_CLOCKS; i++)
                 c->clock[i] = last;
-        c->in = c->out = 0;
         return last;
 }
 
-/* The tiles of one core, from a point at which its pipes are together. */
+/* The tiles of one core, from a point at which its pipes are together; the phase's queues are new. */
 static void run_core(struct walk *w, int64_t begin, int64_t end) {
         struct core history[2];
+        memset(w->core->turns, 0, sizeof(w->core->turns));
         if (begin >= end)
                 return;
         run_prologue(w);

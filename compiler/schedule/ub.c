@@ -2,7 +2,7 @@
 /*
  * UB by liveness: a linear scan over the statements of a phase. A value lives from its first to its last touch; what a loop carries lives
  * through the whole loop, what the prologue makes lives to the end of the phase. A result takes the place of a source that dies with it
- * where the call may work in place. Loads and stores are packed side by side in one queue buffer per stage.
+ * where the call may work in place. Loads and stores are packed side by side in one buffer of the stage's own queues.
  */
 #include <errno.h>
 #include <string.h>
@@ -248,8 +248,8 @@ int sched_allocate(struct sched *s, struct af_phase *phase) {
         for (uint32_t i = 0; i < phase->n_stages; i++) {
                 const struct af_stage *st = &phase->stages[i];
                 phase->resident_bytes += st->prologue ? st->load_bytes : 0;
-                phase->load_bytes = AF_MAX(phase->load_bytes, st->prologue ? 0 : st->load_bytes);
-                phase->store_bytes = AF_MAX(phase->store_bytes, st->store_bytes);
+                phase->load_bytes += st->prologue ? 0 : st->load_bytes;
+                phase->store_bytes += st->store_bytes;
         }
         return 0;
 }
