@@ -280,6 +280,40 @@ def movement():
         f.output(f.cast(first, "int64"))
 
 
+def join(f, pieces, axis):
+    shapes = [f.info[p][1] for p in pieces]
+    dims = list(shapes[0])
+    dims[axis] = sum(s[axis] for s in shapes)
+    return f.node("concat", pieces, f.info[pieces[0]][0], dims, axis=axis)
+
+
+def concatenations():
+    for d in ("float32", "float16", "int8", "bool", "int32"):
+        make = "logical_not" if d == "bool" else "square"
+        for axis in (0, 1):
+            @case(f"concat_{d}_{axis}")
+            def _(f):
+                a, b = f.input([37, 45], d), f.input([37, 45], d)
+                f.output(join(f, [f.unary(make, a), f.unary(make, b)], axis))
+        @case(f"concat_of_widths_{d}")
+        def _(f):
+            a, b, c = f.input([37, 45], d), f.input([37, 7], d), f.input([37, 1], d)
+            u = f.unary(make, a)
+            f.output(join(f, [u, f.unary(make, b), c], 1), u)
+        @case(f"concat_nested_{d}")
+        def _(f):
+            a, b, c = f.input([5, 6, 7], d), f.input([5, 6, 7], d), f.input([5, 12, 2], d)
+            f.output(f.reshape(join(f, [join(f, [f.unary(make, a), b], 1), c], 2), [60, 9]))
+    @case("concat_padded")
+    def _(f):
+        edge = f.node("broadcast", [f.scalar(1.5)], "float32", [37, 3], shape=[37, 3])
+        f.output(join(f, [edge, f.unary("square", f.input([37, 45])), edge], 1))
+    @case("concat_of_a_reduction")
+    def _(f):
+        a, b = f.input([37, 450]), f.input([37, 5])
+        f.output(join(f, [f.reduce("reduce_sum", a, [1], True), f.unary("square", b)], 1))
+
+
 LENGTHS = (2, 7, 63, 64, 65, 127, 1000, 1023, 1024, 1025, 2047, 4097, 9999)
 
 
@@ -451,6 +485,7 @@ read_back()
 siblings()
 layouts()
 movement()
+concatenations()
 reductions()
 
 

@@ -48,6 +48,9 @@ static int resolve(struct build *b, uint32_t value, struct raw_use *u) {
                 u->use.base = g->nodes[b->m->nodes[p]].in[0];
         }
         u->use.direct = n == 0;
+        uint32_t maker = af_members_producer(b->m, u->use.base);
+        if (maker != AF_NONE && af_op_info(g->nodes[b->m->nodes[maker]].op)->cls == AF_CLASS_CONCAT)
+                return af_view_unfit(b, "a concatenation that its own kernel reads");
         int r = base_dims(b, u);
         u->dims = u->base_dims;
         while (!r && n > 0)
@@ -148,7 +151,7 @@ static int visit_iota(struct build *b, uint32_t i, const struct af_node *n) {
 static int visit_node(struct build *b, uint32_t i) {
         const struct af_node *n = &b->m->g->nodes[b->m->nodes[i]];
         b->space->first_use[i] = b->n_uses;
-        b->space->skip[i] = af_view_transparent(n->op);
+        b->space->skip[i] = af_view_transparent(n->op) || af_op_info(n->op)->cls == AF_CLASS_CONCAT; /* its pieces are stored */
         int r = af_view_load_dims(b, n->out[0], &b->node_dims[i]);
         if (r || b->space->skip[i])
                 return r;
@@ -182,18 +185,38 @@ static uint32_t stored_root(const struct build *b, uint32_t value) {
         return base;
 }
 
+/* Pieces of one concatenation that have one shape have the same axes: what they read of the same memory is read once. */
+static int join_pieces(struct build *b, struct raw_use *list, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                for (uint32_t k = 0; k < i && list[i].store && list[i].store->into != AF_NONE; k++) {
+                        const struct af_dims *x = &list[k].dims, *y = &list[i].dims;
+                        if (!list[k].store || list[k].store->into != list[i].store->into ||
+                            memcmp(x->dim, y->dim, x->rank * sizeof(*x->dim)) != 0)
+                                continue;
+                        for (uint32_t d = 0; d < x->rank; d++) {
+                                int r = x->atom[d] == AF_NONE ? 0 : af_atoms_unify(&b->atoms, x->atom[d], y->atom[d]);
+                                if (r)
+                                        return r > 0 ? af_view_unfit(b, "pieces of a concatenation whose axes do not line up") : r;
+                        }
+                        break;
+                }
+        return 0;
+}
+
 /* The stored outputs; before them, for each that is only copied, the use that loads it. */
-static int visit_stores(struct build *b, const uint32_t *stores, uint32_t n_stores) {
+static int visit_stores(struct build *b, const struct af_store *stores, uint32_t n_stores) {
         struct raw_use *list = af_arena_calloc(b->arena, n_stores, sizeof(*list));
         if (!list)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n_stores; i++) {
-                list[i].use = (struct af_use){.value = stores[i], .base = AF_NONE, .source = AF_NONE};
-                if (af_value_empty(b->m->g, stores[i]))
+                uint32_t value = stores[i].value;
+                list[i].use = (struct af_use){.value = value, .base = AF_NONE, .source = AF_NONE};
+                if (af_value_empty(b->m->g, value))
                         continue;
-                int r = resolve(b, stored_root(b, stores[i]), &list[i]);
+                int r = resolve(b, stores[i].into == AF_NONE ? stored_root(b, value) : value, &list[i]);
                 if (r)
                         return r;
+                list[i].store = &stores[i];
                 if (list[i].use.base_kind != AF_BASE_NODE) {
                         struct raw_use source = list[i];
                         r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + 1, sizeof(*b->uses));
@@ -202,10 +225,13 @@ static int visit_stores(struct build *b, const uint32_t *stores, uint32_t n_stor
                         list[i].use.source = b->n_uses;
                         b->uses[b->n_uses++] = source;
                 }
-                list[i].use.value = stores[i];
+                list[i].use.value = value;
         }
+        int r = join_pieces(b, list, n_stores);
+        if (r)
+                return r;
         b->space->first_store = b->n_uses;
-        int r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + n_stores, sizeof(*b->uses));
+        r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + n_stores, sizeof(*b->uses));
         if (!r && n_stores)
                 memcpy(&b->uses[b->n_uses], list, n_stores * sizeof(*list));
         b->n_uses += n_stores;
@@ -213,7 +239,7 @@ static int visit_stores(struct build *b, const uint32_t *stores, uint32_t n_stor
 }
 
 /* Stored views and broadcasts that members read too: one set of axes for the store and the readers. */
-static int find_shared(struct build *b, const uint32_t *stores, uint32_t n_stores) {
+static int find_shared(struct build *b, const struct af_store *stores, uint32_t n_stores) {
         const struct af_graph *g = b->m->g;
         b->shared = af_arena_calloc(b->arena, b->m->n, sizeof(*b->shared));
         b->read = af_arena_calloc(b->arena, b->m->n, sizeof(*b->read));
@@ -228,13 +254,13 @@ static int find_shared(struct build *b, const uint32_t *stores, uint32_t n_store
                 }
         }
         for (uint32_t i = 0; i < n_stores; i++) {
-                uint32_t p = af_members_producer(b->m, stores[i]);
-                if (p == AF_NONE || !b->read[p] || !af_view_transparent(g->nodes[b->m->nodes[p]].op) || af_value_empty(g, stores[i]))
+                uint32_t p = af_members_producer(b->m, stores[i].value);
+                if (p == AF_NONE || !b->read[p] || !af_view_transparent(g->nodes[b->m->nodes[p]].op) || af_value_empty(g, stores[i].value))
                         continue;
                 b->shared[p] = af_arena_alloc(b->arena, sizeof(struct af_dims));
                 if (!b->shared[p])
                         return -ENOMEM;
-                int r = af_view_load_dims(b, stores[i], b->shared[p]);
+                int r = af_view_load_dims(b, stores[i].value, b->shared[p]);
                 if (!r)
                         r = af_view_fresh_atoms(b, b->shared[p]);
                 if (r)
@@ -243,8 +269,8 @@ static int find_shared(struct build *b, const uint32_t *stores, uint32_t n_store
         return 0;
 }
 
-int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, enum af_packing packing,
-                   bool share, struct af_space *ret_space, const char **ret_why) {
+int af_space_build(struct af_arena *arena, const struct af_members *m, const struct af_store *stores, uint32_t n_stores,
+                   enum af_packing packing, bool share, struct af_space *ret_space, const char **ret_why) {
         struct build b = {
                 .arena = arena, .m = m, .space = ret_space, .why = ret_why, .atoms = {.arena = arena}, .packing = packing, .share = share};
         *ret_space = (struct af_space){0};

@@ -31,6 +31,12 @@ struct af_use {
         const struct af_pack *pack; /* not NULL: an input is first copied to the workspace, a stored output is last copied out of it; vary
                                        and strides are those of the copy, offset 0 */
 };
+struct af_store { /* a value that is written to memory */
+        uint32_t value;
+        uint32_t output;              /* the output that it is, or is a piece of */
+        uint32_t into;                /* a piece: the concatenation whose shape the output has; AF_NONE */
+        int64_t start[AF_LIMIT_RANK]; /* a piece: its first element there */
+};
 struct af_pack { /* a copy that makes an input dense, or spreads a dense output out, over axes of its own */
         uint32_t n_axes;
         /* Strides: load of the value in its own memory, store of the copy in the workspace. */
@@ -71,8 +77,8 @@ enum af_packing { AF_PACK_NEEDED, AF_PACK_ROWS, AF_PACK_ALL };
  * stores: values that are written to memory. share: an input has the same axes wherever it is
  * read; else each use has its own. 0, -ENOMEM, or AF_SCHEDULE_E_UNFIT with *ret_why (static or from arena).
  */
-int af_space_build(struct af_arena *arena, const struct af_members *m, const uint32_t *stores, uint32_t n_stores, enum af_packing packing,
-                   bool share, struct af_space *ret_space, const char **ret_why) AF_WARN_UNUSED;
+int af_space_build(struct af_arena *arena, const struct af_members *m, const struct af_store *stores, uint32_t n_stores,
+                   enum af_packing packing, bool share, struct af_space *ret_space, const char **ret_why) AF_WARN_UNUSED;
 
 /* internal to axes*.c: axes before merging */
 struct af_atoms {

@@ -13,6 +13,7 @@ struct raw_use {
         struct af_use use;
         struct address *address;        /* NULL: the base's dimensions at its strides */
         struct af_dims dims, base_dims; /* of the use, of its base */
+        const struct af_store *store;   /* a stored output */
         uint32_t reduced_dims;          /* a reduction's operand: bits over dims */
 };
 struct build {

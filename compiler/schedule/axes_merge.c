@@ -174,11 +174,18 @@ static void row_major(const struct af_dims *d, int64_t *strides) {
 static int place_store(struct build *b, struct order *o, struct raw_use *u, struct line *l) {
         int64_t strides[AF_LIMIT_RANK];
         uint64_t vary;
+        uint32_t into = u->store->into, value = into == AF_NONE ? u->use.value : into;
+        struct af_dims whole = u->dims;
         l->vary = l->axes;
-        if (!b->m->g->values[u->use.value].strides)
-                row_major(&u->dims, strides);
-        else if (!af_value_static_strides(b->m->g, u->use.value, strides))
+        if (into != AF_NONE && !af_value_static_dims(b->m->g, into, whole.dim))
+                return unfit(b, "symbolic shape");
+        if (!b->m->g->values[value].strides)
+                row_major(&whole, strides);
+        else if (!af_value_static_strides(b->m->g, value, strides))
                 return unfit(b, "symbolic strides");
+        u->use.offset = 0;
+        for (uint32_t d = 0; into != AF_NONE && d < whole.rank; d++)
+                u->use.offset += u->store->start[d] * strides[d];
         return spread(b, o, &u->dims, strides, l->strides, &vary);
 }
 

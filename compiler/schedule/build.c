@@ -32,6 +32,51 @@ static int add_arg(struct whole *w, enum af_karg_kind kind, uint32_t value) {
         return 0;
 }
 
+static int add_store(struct whole *w, const struct af_store *store, uint32_t place) {
+        int r = af_arena_grow(w->arena, &w->stores, &w->cap_stores, w->n_stores + 1, sizeof(*w->stores));
+        if (!r)
+                r = af_arena_grow(w->arena, &w->store_place, &w->cap_places, w->n_stores + 1, sizeof(*w->store_place));
+        if (r)
+                return r;
+        w->stores[w->n_stores] = *store;
+        w->store_place[w->n_stores++] = place;
+        return 0;
+}
+
+#define MAX_NESTED 16u /* concatenations within concatenations */
+
+/* A stored value, or what it is put together of; a view of a concatenation has its memory. */
+static int add_pieces(struct whole *w, struct af_store store, uint32_t place, unsigned depth) {
+        const struct af_graph *g = w->g;
+        uint32_t value = store.value, p;
+        while (store.into == AF_NONE && !g->values[store.output].strides && (p = af_members_producer(&w->m, value)) != AF_NONE &&
+               af_op_info(g->nodes[w->m.nodes[p]].op)->cls == AF_CLASS_VIEW)
+                value = g->nodes[w->m.nodes[p]].in[0];
+        p = af_members_producer(&w->m, value);
+        const struct af_node *n = p == AF_NONE ? NULL : &g->nodes[w->m.nodes[p]];
+        if (!n || af_op_info(n->op)->cls != AF_CLASS_CONCAT)
+                return add_store(w, &store, place);
+        uint32_t axis = (uint32_t)af_node_attr(n, AF_ATTR_AXIS)->i;
+        if (depth == MAX_NESTED) {
+                *w->why = "concatenations nested too deep";
+                return AF_SCHEDULE_E_UNFIT;
+        }
+        store.into = store.into == AF_NONE ? value : store.into;
+        for (uint32_t i = 0; i < n->n_in; i++) {
+                int64_t dims[AF_LIMIT_RANK];
+                if (!af_value_static_dims(g, n->in[i], dims)) {
+                        *w->why = "symbolic shape";
+                        return AF_SCHEDULE_E_UNFIT;
+                }
+                store.value = n->in[i];
+                int r = add_pieces(w, store, place, depth + 1);
+                if (r)
+                        return r;
+                store.start[axis] += dims[axis];
+        }
+        return 0;
+}
+
 int sched_whole_init(struct whole *w, const uint32_t *nodes, uint32_t n_nodes, const uint32_t *inputs, uint32_t n_inputs,
                      const uint32_t *outputs, uint32_t n_outputs) {
         w->args = af_arena_calloc(w->arena, AF_KERNEL_MAX_ARGS, sizeof(*w->args));
@@ -47,6 +92,8 @@ int sched_whole_init(struct whole *w, const uint32_t *nodes, uint32_t n_nodes, c
                 r = add_arg(w, AF_KARG_INPUT, inputs[i]);
         for (uint32_t i = 0; !r && i < n_outputs; i++)
                 r = add_arg(w, AF_KARG_OUTPUT, outputs[i]);
+        for (uint32_t i = 0; !r && i < n_outputs; i++)
+                r = add_pieces(w, (struct af_store){.value = outputs[i], .output = outputs[i], .into = AF_NONE}, n_inputs + i, 0);
         return r;
 }
 

@@ -48,8 +48,11 @@ static int find_ends(const struct af_members *m, struct af_arena *arena, struct 
 /* Each part loads what it needs by itself, and stores its roots. */
 static int64_t parts_bytes(const struct whole *w, const struct part *parts, uint32_t n) {
         int64_t bytes = 0;
-        for (uint32_t i = 0; i < n; i++)
-                bytes += af_traffic(w->g, parts[i].nodes, parts[i].n_nodes, parts[i].stores, parts[i].n_stores);
+        for (uint32_t i = 0; i < n; i++) {
+                bytes += af_traffic(w->g, parts[i].nodes, parts[i].n_nodes, NULL, 0);
+                for (uint32_t k = 0; k < parts[i].n_stores; k++)
+                        bytes += af_value_bytes(w->g, parts[i].stores[k].value);
+        }
         return bytes;
 }
 

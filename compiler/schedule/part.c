@@ -60,7 +60,8 @@ static int check_nodes(struct sched *s) {
         for (uint32_t i = 0; i < s->m.n; i++) {
                 const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
                 enum af_op_class cls = af_op_info(n->op)->cls;
-                if (cls > AF_CLASS_VIEW && cls != AF_CLASS_TRANSPOSE && cls != AF_CLASS_SLICE && cls != AF_CLASS_IOTA) {
+                if (cls > AF_CLASS_VIEW && cls != AF_CLASS_TRANSPOSE && cls != AF_CLASS_SLICE && cls != AF_CLASS_IOTA &&
+                    cls != AF_CLASS_CONCAT) {
                         const char *why = af_arena_printf(s->arena, "no template for op class %s", af_op_class_name(cls));
                         return why ? sched_unfit(s, why) : -ENOMEM;
                 }
@@ -132,7 +133,8 @@ static bool single(const struct af_members *m) {
         uint32_t n = 0;
         for (uint32_t i = 0; i < m->n; i++) {
                 enum af_op_class c = af_op_info(m->g->nodes[m->nodes[i]].op)->cls;
-                n += c != AF_CLASS_VIEW && c != AF_CLASS_BROADCAST && c != AF_CLASS_TRANSPOSE && c != AF_CLASS_SLICE;
+                n += c != AF_CLASS_VIEW && c != AF_CLASS_BROADCAST && c != AF_CLASS_TRANSPOSE && c != AF_CLASS_SLICE &&
+                     c != AF_CLASS_CONCAT;
         }
         return n <= 1;
 }
@@ -160,7 +162,8 @@ static int check_in_place(struct sched *s) {
                 const struct af_graph_output *out = &s->g->outputs[o];
                 for (uint32_t i = 0; i < s->n_stores && out->alias_of != AF_NONE; i++) {
                         const struct af_use *store = &s->sp.uses[s->sp.first_store + i];
-                        if (store->value != out->value || store->base == AF_NONE || store->pack) /* spread out when all has been read */
+                        if (s->stores[i].output != out->value || store->base == AF_NONE ||
+                            store->pack) /* spread out when all has been read */
                                 continue;
                         for (uint32_t u = 0; u < s->sp.first_store; u++) {
                                 const struct af_value *v = &s->g->values[s->sp.uses[u].base];

@@ -55,7 +55,8 @@ struct sched { /* one part */
         struct af_space sp;
         const char **why;
         enum af_packing packing;
-        const uint32_t *stores, *store_place;
+        const struct af_store *stores;
+        const uint32_t *store_place;
         uint32_t n_stores;
         const struct held *held;
         uint32_t n_held;
@@ -107,6 +108,8 @@ struct whole {
         struct af_members m;
         const uint32_t *outputs;
         uint32_t n_outputs;
+        struct af_store *stores; /* the outputs, concatenations piece by piece */
+        uint32_t *store_place, n_stores, cap_stores, cap_places;
         struct af_karg *args; /* inputs, then outputs */
         uint32_t n_pointers, n_inputs;
         const char **why;
@@ -114,7 +117,8 @@ struct whole {
         struct sched *s; /* of the part at hand */
 };
 struct part {
-        const uint32_t *nodes, *stores, *store_place;
+        const uint32_t *nodes, *store_place;
+        const struct af_store *stores;
         uint32_t n_nodes, n_stores;
         const struct held *held; /* what it reads of earlier parts */
         uint32_t n_held;

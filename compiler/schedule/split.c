@@ -15,11 +15,13 @@ struct split {
         struct whole *w;
         uint32_t *part_of; /* per node: part that it is a root of; AF_NONE */
         bool *is_root, *is_output, *needed, *is_held;
+        bool *is_read; /* by other parts, as far as is known */
         struct part *parts;
         uint32_t n_parts;
         struct af_region *regions; /* of held values */
         uint32_t n_regions, cap_regions;
-        uint32_t *place; /* per node: of a held value */
+        uint32_t *place;      /* per node: of a held value; AF_NONE: it needs none */
+        uint32_t *store_part; /* per store of the kernel that no member makes: its part; AF_NONE */
 };
 
 static uint32_t output_place(const struct whole *w, uint32_t value) {
@@ -34,19 +36,13 @@ static uint32_t out_of(const struct split *p, uint32_t position) {
 }
 
 /* Everything in one part. */
-static int one_part(struct whole *w, struct part *ret) {
-        uint32_t *place = af_arena_calloc(w->arena, w->n_outputs, sizeof(*place));
-        if (!place)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < w->n_outputs; i++)
-                place[i] = w->n_inputs + i;
-        *ret = (struct part){.nodes = w->m.nodes,
+static struct part one_part(const struct whole *w) {
+        return (struct part){.nodes = w->m.nodes,
                              .n_nodes = w->m.n,
-                             .stores = w->outputs,
-                             .n_stores = w->n_outputs,
-                             .store_place = place,
+                             .stores = w->stores,
+                             .n_stores = w->n_stores,
+                             .store_place = w->store_place,
                              .behind = AF_NONE};
-        return 0;
 }
 
 /* Marks what part k needs for its roots and `extra` (AF_NONE); false where that is computed in a later part only. */
@@ -73,12 +69,12 @@ static bool mark(struct split *p, uint32_t k, uint32_t extra) {
         return true;
 }
 
-/* A place for a root: the output that it is, else a region. */
+/* A place for a root: the output that it is, else a region, where someone may read it there. */
 static int place_root(struct split *p, uint32_t i) {
         uint32_t v = out_of(p, i);
         const struct af_graph *g = p->w->g;
         p->place[i] = output_place(p->w, v);
-        if (p->place[i] != AF_NONE)
+        if (p->place[i] != AF_NONE || !p->is_read[i])
                 return 0;
         int r = af_arena_grow(p->w->arena, &p->regions, &p->cap_regions, p->n_regions + 1, sizeof(*p->regions));
         if (r)
@@ -91,11 +87,12 @@ static int place_root(struct split *p, uint32_t i) {
 }
 
 /* Part k with its marks as lists. */
-static int make_part(struct split *p, uint32_t k, uint32_t extra, struct part *ret) {
+static int make_part(struct split *p, uint32_t k, uint32_t extra, uint32_t extra_store, struct part *ret) {
         const struct af_members *m = &p->w->m;
         struct af_arena *arena = p->w->arena;
-        uint32_t *nodes = af_arena_calloc(arena, m->n, sizeof(*nodes)), *stores = af_arena_calloc(arena, m->n, sizeof(*stores)),
-                 *places = af_arena_calloc(arena, m->n, sizeof(*places));
+        uint32_t most = m->n + p->w->n_stores;
+        uint32_t *nodes = af_arena_calloc(arena, m->n, sizeof(*nodes)), *places = af_arena_calloc(arena, most, sizeof(*places));
+        struct af_store *stores = af_arena_calloc(arena, most, sizeof(*stores));
         struct held *held = af_arena_calloc(arena, m->n, sizeof(*held));
         *ret = (struct part){.nodes = nodes, .stores = stores, .store_place = places, .held = held, .behind = AF_NONE};
         if (!nodes || !stores || !places || !held)
@@ -103,37 +100,46 @@ static int make_part(struct split *p, uint32_t k, uint32_t extra, struct part *r
         for (uint32_t i = 0; i < m->n; i++) {
                 if (p->needed[i])
                         nodes[ret->n_nodes++] = m->nodes[i];
-                if (p->part_of[i] == k || i == extra) {
+                if ((p->part_of[i] == k || i == extra) && p->place[i] != AF_NONE && p->place[i] & PLACE_REGION) {
                         places[ret->n_stores] = p->place[i];
-                        stores[ret->n_stores++] = out_of(p, i);
+                        stores[ret->n_stores++] = (struct af_store){.value = out_of(p, i), .output = AF_NONE, .into = AF_NONE};
                 }
                 if (!p->is_held[i])
                         continue;
                 held[ret->n_held++] = (struct held){out_of(p, i), p->place[i]};
                 ret->behind = ret->behind == AF_NONE ? p->part_of[i] : AF_MAX(ret->behind, p->part_of[i]);
         }
+        for (uint32_t i = 0; i < p->w->n_stores; i++) {
+                uint32_t root = af_members_producer(m, p->w->stores[i].value);
+                if (root == AF_NONE ? p->store_part[i] != k && i != extra_store : p->part_of[root] != k && root != extra)
+                        continue;
+                places[ret->n_stores] = p->w->store_place[i];
+                stores[ret->n_stores++] = p->w->stores[i];
+        }
         return 0;
 }
 
-/* Whether root i can be in part k as well. */
-static int try_root(struct split *p, uint32_t k, uint32_t i) {
+/* Whether root i, or a store that is only copied, can be in part k as well. */
+static int try_root(struct split *p, uint32_t k, uint32_t i, uint32_t store) {
         struct part part;
         if (!mark(p, k, i))
                 return AF_SCHEDULE_E_UNFIT;
-        int r = make_part(p, k, i, &part);
+        int r = make_part(p, k, i, store, &part);
         if (!r)
                 r = sched_open_part(p->w, &part, p->regions, p->n_regions);
         return r ? r : sched_part_check(p->w->s);
 }
 
-static int assign_root(struct split *p, uint32_t i) {
-        int r = place_root(p, i);
+/* Root i, or where that is AF_NONE a store. */
+static int assign(struct split *p, uint32_t i, uint32_t store) {
+        uint32_t *part = i == AF_NONE ? &p->store_part[store] : &p->part_of[i];
+        int r = i == AF_NONE ? 0 : place_root(p, i);
         if (r)
                 return r;
         for (uint32_t k = p->n_parts; k-- > 0;) {
-                r = try_root(p, k, i);
+                r = try_root(p, k, i, store);
                 if (!r)
-                        p->part_of[i] = k;
+                        *part = k;
                 if (r <= 0)
                         return r;
         }
@@ -141,9 +147,9 @@ static int assign_root(struct split *p, uint32_t i) {
                 *p->w->why = "too many parts in one kernel";
                 return AF_SCHEDULE_E_UNFIT;
         }
-        r = try_root(p, p->n_parts, i);
+        r = try_root(p, p->n_parts, i, store);
         if (!r)
-                p->part_of[i] = p->n_parts++;
+                *part = p->n_parts++;
         return r;
 }
 
@@ -174,19 +180,17 @@ static int check_in_place(struct split *p) {
 /* Roots that no later part reads and that are no outputs need no memory: places anew for the others. */
 static int settle(struct split *p) {
         const struct af_members *m = &p->w->m;
-        bool *read = af_arena_calloc(p->w->arena, m->n, sizeof(*read));
-        if (!read)
-                return -ENOMEM;
+        memset(p->is_read, 0, m->n * sizeof(bool));
         for (uint32_t k = 0; k < p->n_parts; k++) {
                 mark(p, k, AF_NONE);
                 for (uint32_t i = 0; i < m->n; i++)
-                        read[i] |= p->is_held[i];
+                        p->is_read[i] |= p->is_held[i];
         }
         p->n_regions = 0;
         for (uint32_t i = 0; i < m->n; i++) {
                 if (p->part_of[i] == AF_NONE)
                         continue;
-                if (!read[i] && !p->is_output[i])
+                if (!p->is_read[i] && !p->is_output[i])
                         p->part_of[i] = AF_NONE; /* someone in its part reads it, and makes it a member */
                 int r = p->part_of[i] == AF_NONE ? 0 : place_root(p, i);
                 if (r)
@@ -194,7 +198,7 @@ static int settle(struct split *p) {
         }
         for (uint32_t k = 0; k < p->n_parts; k++) {
                 mark(p, k, AF_NONE);
-                int r = make_part(p, k, AF_NONE, &p->parts[k]);
+                int r = make_part(p, k, AF_NONE, AF_NONE, &p->parts[k]);
                 if (r)
                         return r;
         }
@@ -210,14 +214,18 @@ static int split_init(struct split *p) {
         p->is_output = af_arena_calloc(arena, m->n, sizeof(bool));
         p->needed = af_arena_calloc(arena, m->n, sizeof(bool));
         p->is_held = af_arena_calloc(arena, m->n, sizeof(bool));
+        p->is_read = af_arena_calloc(arena, m->n, sizeof(bool));
+        p->store_part = af_arena_calloc(arena, p->w->n_stores, sizeof(uint32_t));
         p->parts = af_arena_calloc(arena, MAX_PARTS, sizeof(*p->parts));
-        if (!p->part_of || !p->place || !p->is_root || !p->is_output || !p->needed || !p->is_held || !p->parts)
+        if (!p->part_of || !p->place || !p->is_root || !p->is_output || !p->needed || !p->is_held || !p->is_read || !p->store_part ||
+            !p->parts)
                 return -ENOMEM;
         memset(p->part_of, 0xff, m->n * sizeof(uint32_t));
         for (uint32_t i = 0; i < m->n; i++)
-                p->is_root[i] = af_op_info(m->g->nodes[m->nodes[i]].op)->cls == AF_CLASS_REDUCE;
-        for (uint32_t i = 0; i < p->w->n_outputs; i++) {
-                uint32_t from = af_members_producer(m, p->w->outputs[i]);
+                p->is_root[i] = p->is_read[i] = af_op_info(m->g->nodes[m->nodes[i]].op)->cls == AF_CLASS_REDUCE;
+        memset(p->store_part, 0xff, p->w->n_stores * sizeof(uint32_t));
+        for (uint32_t i = 0; i < p->w->n_stores; i++) {
+                uint32_t from = af_members_producer(m, p->w->stores[i].value);
                 if (from != AF_NONE)
                         p->is_root[from] = p->is_output[from] = true;
         }
@@ -229,19 +237,24 @@ static int greedy(struct split *p) {
         int r = split_init(p);
         for (uint32_t i = 0; !r && i < p->w->m.n; i++)
                 n_roots += p->is_root[i];
+        for (uint32_t i = 0; !r && i < p->w->n_stores; i++)
+                n_roots += af_members_producer(&p->w->m, p->w->stores[i].value) == AF_NONE;
         if (!r && n_roots < 2)
                 return AF_SCHEDULE_E_UNFIT; /* *why is that of the one part */
         for (uint32_t i = 0; !r && i < p->w->m.n; i++)
-                r = p->is_root[i] ? assign_root(p, i) : 0;
+                r = p->is_root[i] ? assign(p, i, AF_NONE) : 0;
+        for (uint32_t i = 0; !r && i < p->w->n_stores; i++)
+                r = af_members_producer(&p->w->m, p->w->stores[i].value) == AF_NONE ? assign(p, AF_NONE, i) : 0;
         return r ? r : settle(p);
 }
 
 int sched_split(struct whole *w, struct part **ret_parts, uint32_t *ret_n, struct af_region **ret_regions, uint32_t *ret_n_regions) {
         struct split p = {.w = w};
         struct part *one = af_arena_calloc(w->arena, 1, sizeof(*one));
-        int r = one ? one_part(w, one) : -ENOMEM;
-        if (!r)
-                r = sched_open_part(w, one, NULL, 0);
+        if (!one)
+                return -ENOMEM;
+        *one = one_part(w);
+        int r = sched_open_part(w, one, NULL, 0);
         if (!r)
                 r = sched_part_check(w->s);
         *ret_parts = one;

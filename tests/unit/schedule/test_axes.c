@@ -26,7 +26,8 @@ static void make_shared(struct space_case *c, bool share, const char *text) {
         for (uint32_t i = 0; i < g->n_nodes; i++)
                 nodes[i] = i;
         cr_assert_eq(af_members_init(&c->m, g->arena, g, nodes, g->n_nodes), 0);
-        c->r = af_space_build(g->arena, &c->m, &g->outputs[0].value, 1, AF_PACK_NEEDED, share, &c->s, &c->why);
+        const struct af_store store = {.value = g->outputs[0].value, .output = g->outputs[0].value, .into = AF_NONE};
+        c->r = af_space_build(g->arena, &c->m, &store, 1, AF_PACK_NEEDED, share, &c->s, &c->why);
 }
 
 static void make(struct space_case *c, const char *text) {

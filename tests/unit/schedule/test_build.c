@@ -92,6 +92,11 @@ Test(schedule_build, strided_tree) {
         expect_tree(&b, "turned_add");
 }
 
+#define CONCAT(in, axis, out, shape)                                                                                                       \
+        "{'name':'" out "n','op':'concat','inputs':[" in "],'attrs':{'axis':" axis "}," OUT(out, "float32", shape)
+#define ABS(in, out, shape) "{'name':'" out "n','op':'abs','inputs':['" in "']," OUT(out, "float32", shape)
+#define TWO(a, b)           "'inputs':[{'name':'x','dtype':'float32','shape':" a "},{'name':'y','dtype':'float32','shape':" b "}],"
+
 static void expect_unfit(const char *text, const char *why) {
         struct built b;
         build_text(&b, text);
@@ -132,12 +137,11 @@ Test(schedule_build, row_and_column_sums_of_one_read) {
 
 /* A row that no tile holds: its maximum goes through the workspace, behind a meeting of all cores. */
 Test(schedule_build, what_no_tile_holds_becomes_parts) {
-        expect_phases(X("[3,60000]") "'nodes':[" REDUCE("reduce_max", "x",
-                                                        "[1]", "m", "[3]") ",{'name':'u','op':'unsqueeze','inputs':['m'],'attrs':{'axes':["
-                                                                           "1]}," OUT("k", "float32",
-                                                                                      "[3,1]") ",{'name':'s','op':'sub','inputs':['x','k']"
-                                                                                               "," OUT("t", "float32",
-                                                                                                       "[3,60000]") "],'outputs':['t']",
+        expect_phases(X("[3,60000]") "'nodes':[" REDUCE("reduce_max", "x", "[1]", "m",
+                                                        "[3]") ",{'name':'u','op':'unsqueeze','inputs':['m'],'attrs':{'axes':["
+                                                               "1]}," OUT("k", "float32",
+                                                                          "[3,1]") ",{'name':'s','op':'sub','inputs':['x','k']"
+                                                                                   "," OUT("t", "float32", "[3,60000]") "],'outputs':['t']",
                       3, true);
 }
 
@@ -155,6 +159,35 @@ Test(schedule_build, refusals) {
                 "'inputs':[{'name':'x','dtype':'float32','shape':[8]},{'name':'i','dtype':'int64','shape':[4]}],"
                 "'nodes':[{'name':'n','op':'gather','inputs':['x','i'],'attrs':{'axis':0}," OUT("t", "float32", "[4]") "],'outputs':['t']",
                 "no template for op class gather");
+        expect_unfit(
+                TWO("[8,9]", "[8,4]") "'nodes':[" CONCAT("'x','y'", "1", "c", "[8,13]") "," ABS("c", "t", "[8,13]") "],'outputs':['t']",
+                "a concatenation that its own kernel reads");
+}
+
+static uint32_t count_stmts(const struct af_phase *p, enum af_kstmt_kind kind) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < p->n_stmts; i++)
+                n += p->stmts[i].kind == kind;
+        return n;
+}
+
+/* Pieces of one shape go through one tile loop, pieces of different shapes through one after another; nobody meets. */
+Test(schedule_build, pieces_of_a_concatenation_are_stores) {
+        struct built b;
+        build_text(&b, TWO("[8,9]", "[8,9]") "'nodes':[" ABS("x", "a", "[8,9]") "," CONCAT("'a','y','a'", "1", "t",
+                                                                                           "[8,27]") "],'outputs':['t']");
+        cr_assert_eq(b.r, 0, "%s", b.why);
+        cr_expect_eq(b.k->n_phases, 1);
+        cr_expect_eq(count_stmts(&b.k->phases[0], AF_KSTMT_LOAD), 2);
+        cr_expect_eq(count_stmts(&b.k->phases[0], AF_KSTMT_STORE), 3);
+        cr_expect_eq(b.k->n_args, 3);
+        af_test_graph_deinit(&b.t);
+        build_text(&b,
+                   TWO("[8,9]", "[8,4]") "'nodes':[" ABS("x", "a", "[8,9]") "," CONCAT("'a','y'", "1", "t", "[8,13]") "],'outputs':['t']");
+        cr_assert_eq(b.r, 0, "%s", b.why);
+        cr_expect_eq(b.k->n_phases, 2);
+        cr_expect_not(b.k->needs_sync_all);
+        af_test_graph_deinit(&b.t);
 }
 
 #define IN_PLACE "'outputs':[{'value':'t','alias_of':'x'}]"
