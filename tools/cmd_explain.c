@@ -13,13 +13,15 @@ static const struct af_option options[] = {
         {0, "dot", AF_OPTION_FLAG, NULL, "print the fused graph as Graphviz text instead"},
         {0, "svg", AF_OPTION_TEXT, "FILE", "write a picture of the fused graph (- for standard output)"},
         {0, "sources", AF_OPTION_FLAG, NULL, "print each kernel's Ascend C source too"},
-        {'a', "all", AF_OPTION_FLAG, NULL, "show merges that were refused, too"},
+        {'a', "all", AF_OPTION_FLAG, NULL, "show every merge that was refused, not only the first"},
         {'s', "socket", AF_OPTION_TEXT, "PATH", "taken as by every command, and not needed: no server is asked"},
         {0},
 };
 
 static const char *const decision_names[] = {
         [AF_DECISION_MERGED] = "merged", [AF_DECISION_REFUSED] = "refused", [AF_DECISION_FALLBACK] = "fallback"};
+
+#define SHOWN_REFUSALS 20u
 
 /* ---- kernels ---- */
 
@@ -34,6 +36,10 @@ static void print_tiles(const struct af_kernel *k) {
                 for (uint32_t i = 0; i < ph->n_axes; i++)
                         printf("%s%lld", i ? " x " : "", (long long)ph->axes[i].tile);
         }
+}
+
+static uint64_t ub_bytes(const struct af_kernel *k) {
+        return (uint64_t)k->buffers * (k->load_bytes + k->store_bytes) + k->calc_bytes + k->resident_bytes;
 }
 
 static void print_kernel(const struct af_driver_view *v, uint32_t i, bool sources) {
@@ -51,8 +57,7 @@ static void print_kernel(const struct af_driver_view *v, uint32_t i, bool source
         printf("  tiles    ");
         print_tiles(k);
         printf("\n  cost     %s moved, %llu cycles modelled, %u block%s, %s of UB", af_out_bytes(k->hbm_bytes, moved),
-               (unsigned long long)k->modelled_cycles, k->block_dim, k->block_dim == 1 ? "" : "s",
-               af_out_bytes((uint64_t)k->buffers * (k->load_bytes + k->store_bytes) + k->calc_bytes + k->resident_bytes, ub));
+               (unsigned long long)k->modelled_cycles, k->block_dim, k->block_dim == 1 ? "" : "s", af_out_bytes(ub_bytes(k), ub));
         if (k->workspace_bytes)
                 printf(", %s of workspace", af_out_bytes(k->workspace_bytes, workspace));
         printf("\n");
@@ -102,7 +107,7 @@ static void print_decisions(const struct af_driver_view *v, bool all) {
         for (uint32_t i = 0; i < v->fusion.n_decisions; i++) {
                 const struct af_decision *d = &v->fusion.decisions[i];
                 n_refused += d->kind == AF_DECISION_REFUSED;
-                if (d->kind == AF_DECISION_FALLBACK || (d->kind == AF_DECISION_REFUSED && !all))
+                if (d->kind == AF_DECISION_FALLBACK || (d->kind == AF_DECISION_REFUSED && n_refused > SHOWN_REFUSALS && !all))
                         continue;
                 n++;
                 af_table_add(&t, "%s", decision_names[d->kind]);
@@ -118,8 +123,9 @@ static void print_decisions(const struct af_driver_view *v, bool all) {
                 printf("\n");
                 af_table_print(&t, 0, stdout);
         }
-        if (n_refused && !all)
-                printf("\n%u merge%s refused: --all shows why\n", n_refused, n_refused == 1 ? " was" : "s were");
+        if (n_refused > SHOWN_REFUSALS && !all)
+                printf("\n%u more merge%s refused: --all shows why\n", n_refused - SHOWN_REFUSALS,
+                       n_refused - SHOWN_REFUSALS == 1 ? " was" : "s were");
         af_table_deinit(&t);
 }
 
@@ -157,6 +163,26 @@ static void rewrite_json(void *to, enum af_rewrite_kind kind, const struct af_fr
         cJSON_AddItemToArray(to, o);
 }
 
+static void add_numbers(cJSON *o, const char *key, const struct af_phase *ph, bool tiles) {
+        cJSON *list = cJSON_AddArrayToObject(o, key);
+        for (uint32_t i = 0; i < ph->n_axes; i++)
+                cJSON_AddItemToArray(list, cJSON_CreateNumber((double)(tiles ? ph->axes[i].tile : ph->axes[i].extent)));
+}
+
+static void add_phases(cJSON *o, const struct af_kernel *k) {
+        cJSON *phases = cJSON_AddArrayToObject(o, "phases");
+        for (uint32_t p = 0; p < k->n_phases; p++) {
+                cJSON *phase = cJSON_CreateObject();
+                add_numbers(phase, "extents", &k->phases[p], false);
+                add_numbers(phase, "tile", &k->phases[p], true);
+                cJSON_AddNumberToObject(phase, "tiles", (double)k->phases[p].n_tiles);
+                cJSON_AddNumberToObject(phase, "cycles", (double)k->phases[p].cycles);
+                cJSON_AddNumberToObject(phase, "hbm_bytes", (double)k->phases[p].hbm_bytes);
+                cJSON_AddBoolToObject(phase, "meets_before", k->phases[p].sync_before);
+                cJSON_AddItemToArray(phases, phase);
+        }
+}
+
 static cJSON *group_json(const struct af_driver_view *v, uint32_t i, bool sources) {
         const struct af_group *g = &v->fusion.groups[i];
         const struct af_kernel *k = v->kernels[i].kernel;
@@ -170,6 +196,8 @@ static cJSON *group_json(const struct af_driver_view *v, uint32_t i, bool source
         cJSON_AddNumberToObject(o, "hbm_bytes", (double)k->hbm_bytes);
         cJSON_AddNumberToObject(o, "modelled_cycles", (double)k->modelled_cycles);
         cJSON_AddNumberToObject(o, "workspace_bytes", (double)k->workspace_bytes);
+        cJSON_AddNumberToObject(o, "ub_bytes", (double)ub_bytes(k));
+        add_phases(o, k);
         if (sources) {
                 char *text = strndup((const char *)v->kernels[i].source, v->kernels[i].source_size);
                 cJSON_AddStringToObject(o, "source", text ? text : "");
@@ -200,6 +228,7 @@ static int print_json(const struct af_args *args, const struct af_frag *frag, st
         cJSON_AddNumberToObject(o, "bytes_fused", (double)(af_view_kernel_bytes(&v->fused) + v->fallback_bytes));
         cJSON_AddNumberToObject(o, "launches_unfused", v->unfused.fusion.n_groups);
         cJSON_AddNumberToObject(o, "launches", v->fused.fusion.n_groups);
+        cJSON_AddNumberToObject(o, "framework_launches", v->n_fallbacks);
         kernels = cJSON_AddArrayToObject(o, "kernels");
         for (uint32_t i = 0; i < v->fused.fusion.n_groups; i++)
                 cJSON_AddItemToArray(kernels, group_json(&v->fused, i, af_args_flag(args, "sources")));

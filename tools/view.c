@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "compiler/graph/traffic.h"
 #include "tools/out.h"
 #include "tools/report.h"
 
@@ -12,6 +13,10 @@ static void put_names(const struct af_frag *frag, const struct af_prepared *p, s
         struct af_graph *g = &v->graph;
         for (uint32_t i = 0; i < g->n_inputs && i < p->n_slots; i++)
                 g->values[g->inputs[i].value].name = frag->f.inputs[p->slot_inputs[i]].t.name;
+        for (uint32_t i = 0; i < g->n_symbols && i < p->n_canon_symbols; i++) { /* hints are the sender's too: no key has them */
+                g->symbols[i].name = frag->f.symbols[p->canon_symbols[i]].name;
+                g->symbols[i].hint = frag->f.symbols[p->canon_symbols[i]].hint;
+        }
         for (uint32_t i = 0; i < g->n_nodes; i++) {
                 uint32_t c = v->canonical[i], node = c < p->n_canon_nodes ? p->canon_nodes[c] : AF_NONE;
                 if (node == AF_NONE)
@@ -37,27 +42,15 @@ static int put_piece_names(struct af_driver_view *v, struct af_arena *arena) {
         return 0;
 }
 
-static uint64_t value_bytes(const struct af_graph *g, uint32_t v) {
-        int64_t n = af_value_count(g, v);
-        return n > 0 ? (uint64_t)n * af_dtype_size(g->values[v].dtype) : 0;
-}
-
-static uint64_t count_fallback_bytes(const struct af_driver_view *v) {
-        uint64_t n = 0;
-        for (uint32_t i = 0; i < v->graph.n_nodes; i++) {
-                if (!v->fusion.fallback[i])
+/* What the framework's nodes read and write, each by itself. */
+static void count_fallbacks(struct af_named_view *v) {
+        const struct af_graph *g = &v->fused.graph;
+        for (uint32_t i = 0; i < g->n_nodes; i++) {
+                if (!v->fused.fusion.fallback[i])
                         continue;
-                const struct af_node *node = &v->graph.nodes[i];
-                uint64_t out = 0;
-                for (uint32_t j = 0; j < node->n_out; j++)
-                        out += value_bytes(&v->graph, node->out[j]);
-                for (uint32_t j = 0; j < node->n_in; j++) {
-                        uint64_t in = value_bytes(&v->graph, node->in[j]);
-                        n += node->op == AF_OP_GATHER && j == 0 ? AF_MIN(in, out) : in; /* only the rows that are asked for */
-                }
-                n += out;
+                v->n_fallbacks++;
+                v->fallback_bytes += (uint64_t)af_traffic(g, &i, 1, g->nodes[i].out, g->nodes[i].n_out);
         }
-        return n;
 }
 
 static int plan(const struct af_env *env, struct af_named_view *v, struct af_diags *diags) {
@@ -91,7 +84,7 @@ int af_named_view_make(struct af_session *s, const struct af_frag *frag, struct 
                 af_named_view_deinit(v);
                 return AF_EXIT_FAILED;
         }
-        v->fallback_bytes = count_fallback_bytes(&v->fused);
+        count_fallbacks(v);
         return AF_EXIT_OK;
 }
 
@@ -114,23 +107,33 @@ uint64_t af_view_kernel_bytes(const struct af_driver_view *v) {
 }
 
 const char *af_view_headline(struct af_named_view *v, const struct af_frag *frag) {
-        uint32_t n_fallback = 0;
         char stem[256];
         af_report_stem(frag->path, stem, sizeof(stem));
-        for (uint32_t i = 0; i < v->fused.graph.n_nodes; i++)
-                n_fallback += v->fused.fusion.fallback[i] != NULL;
         const char *line = af_arena_printf(&v->arena, "%s: %u node%s → %u kernel%s, %u left to the framework",
                                            frag->f.name[0] ? frag->f.name : stem, frag->f.n_nodes, frag->f.n_nodes == 1 ? "" : "s",
-                                           v->fused.fusion.n_groups, v->fused.fusion.n_groups == 1 ? "" : "s", n_fallback);
+                                           v->fused.fusion.n_groups, v->fused.fusion.n_groups == 1 ? "" : "s", v->n_fallbacks);
         return line ? line : "";
+}
+
+/* " at batch = 128, length = 64": what symbols count as; "" without any. */
+static const char *symbols_text(struct af_named_view *v) {
+        const struct af_graph *g = &v->fused.graph;
+        const char *text = "";
+        for (uint32_t i = 0; i < g->n_symbols && i < 4; i++) {
+                const struct af_graph_symbol *symbol = &g->symbols[i];
+                const char *more = af_arena_printf(&v->arena, "%s%s%s = %lld", text, i ? ", " : " at ",
+                                                   symbol->name ? symbol->name : "a symbol", (long long)af_symbol_hint(symbol));
+                text = more ? more : text;
+        }
+        return text;
 }
 
 const char *af_view_bytes_line(struct af_named_view *v) {
         uint64_t before = af_view_kernel_bytes(&v->unfused) + v->fallback_bytes,
                  after = af_view_kernel_bytes(&v->fused) + v->fallback_bytes;
         char a[32], b[32];
-        const char *line = af_arena_printf(&v->arena, "moved: %s node by node, %s fused (%.2fx less); launches: %u, %u",
+        const char *line = af_arena_printf(&v->arena, "moved%s: %s node by node, %s fused (%.2fx less); launches: %u, %u", symbols_text(v),
                                            af_out_bytes(before, a), af_out_bytes(after, b), after ? (double)before / (double)after : 1.0,
-                                           v->unfused.fusion.n_groups, v->fused.fusion.n_groups);
+                                           v->unfused.fusion.n_groups + v->n_fallbacks, v->fused.fusion.n_groups + v->n_fallbacks);
         return line ? line : "";
 }

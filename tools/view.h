@@ -10,7 +10,8 @@ struct af_named_view {
         struct af_arena arena;
         struct af_driver_view fused, unfused; /* nodes and values carry the sender's names; a node that the compiler added has none */
         struct af_prepared *prepared;
-        uint64_t fallback_bytes; /* what the nodes that are left to the framework read and write */
+        uint64_t fallback_bytes; /* what the nodes that are left to the framework read and write, symbols at their hints */
+        uint32_t n_fallbacks;    /* those nodes: a launch each */
 };
 /* Plans frag fused and unfused in this process. Mistakes go to stderr. 0 or AF_EXIT_FAILED. */
 int af_named_view_make(struct af_session *s, const struct af_frag *frag, struct af_named_view *ret_view) AF_WARN_UNUSED;

@@ -7,7 +7,9 @@
 
 #include "compiler/graph/graph.h"
 
-/* Bytes of a value's elements. A symbol without a hint counts as the smallest size of its range that is not 0. 0 where that overflows. */
+/* What a symbol counts as: its hint, else the smallest size of its range that is not 0. */
+int64_t af_symbol_hint(const struct af_graph_symbol *s);
+/* Bytes of a value's elements. 0 where that overflows. */
 int64_t af_value_bytes(const struct af_graph *g, uint32_t value);
 /* Bytes that node reads of operand k: all of it, but no more than it gives where it picks elements (slices, gathers). */
 int64_t af_operand_bytes(const struct af_graph *g, uint32_t node, uint32_t k);

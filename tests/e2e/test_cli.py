@@ -88,6 +88,15 @@ def keys_ignore_names_and_nothing_else():
     assert 'cc1plus' in text and 'kernel_operator.h' in text and base['fragment'] in text, text
 
 
+SIBLINGS = fragment([('m', 'reduce_max', ['x'], 'float32', [4], {'axes': [1]}), ('s', 'reduce_sum', ['x'], 'float32', [4], {'axes': [1]})], ['x'], ['m', 's'])
+APART = fragment([('a', 'abs', ['x'], 'float32', [4, 8], {}), ('b', 'opaque', ['a'], 'float32', [4, 8], {}), ('c', 'add', ['a', 'b'], 'float32', [4, 8], {})],
+                 ['x'], ['c'])
+SYMBOLIC = json.dumps({'schema': 'autofuse.fragment/1', 'symbols': [{'name': 'batch', 'min': 1, 'max': 65536, 'hint': 128}],
+                       'inputs': [{'name': 'x', 'dtype': 'float32', 'shape': ['batch', 50]}],
+                       'nodes': [{'name': 'n', 'op': 'abs', 'inputs': ['x'], 'outputs': [{'name': 'y', 'dtype': 'float32', 'shape': ['batch', 50]}]}],
+                       'outputs': ['y']})
+
+
 def explain_names_nodes_rules_and_bytes():
     d = ok(ctl('explain', SAMPLES[0]))
     assert d.out.startswith('tf_abs_add_relu_broadcast: 3 nodes → 1 kernel, 0 left to the framework\n'), d
@@ -96,6 +105,15 @@ def explain_names_nodes_rules_and_bytes():
     assert j['bytes_fused'] < j['bytes_unfused'] / 2 and j['launches_unfused'] == 3 and j['launches'] == 1
     gather = ok(ctl('explain', SAMPLES[4]))
     assert gather.out.count('Fallback aten.index_select.default $reason: ') == 1, gather
+    assert 'launches: 2, 2' in gather.out, gather
+    siblings = ok(ctl('explain', '-', input=SIBLINGS))
+    assert 'beside' in siblings.out and '1 kernel' in siblings.out and ' siblings ' in siblings.out, siblings
+    k = ok(ctl('explain', '--json', '-', input=SIBLINGS)).json()['kernels'][0]
+    assert sum(p['hbm_bytes'] for p in k['phases']) == k['hbm_bytes'] and k['ub_bytes'] > 0, k
+    apart = ok(ctl('explain', '-', input=APART))  # the constraint behind a refusal is shown without being asked for
+    assert 'refused' in apart.out and 'a kernel between the two needs one and feeds the other' in apart.out, apart
+    symbolic = ok(ctl('explain', '-', input=SYMBOLIC))
+    assert 'at batch = 128: ' in symbolic.out and 'moved at batch = 128: 0 B' not in symbolic.out, symbolic
     dot = ok(ctl('explain', '--dot', SAMPLES[0]))
     assert dot.out.startswith('digraph') and 'cluster' in dot.out, dot
 
@@ -163,7 +181,7 @@ def verify_has_one_verdict():
     assert r.code == 1 and r.out.splitlines()[-1].startswith('mismatch: output 0 "sum"'), r
     answer = ok(ctl('verify', '--json', f'{ONNX}/test_add/model.onnx', '--offline')).json()
     assert answer['verdict'] == 'ok' and answer['fallbacks'] == [], answer
-    r = ctl('verify', '--json', f'{ONNX}/test_min_int64/model.onnx', '--data', f'{ONNX}/test_min_int64', "--offline')
+    r = ctl('verify', '--json', f'{ONNX}/test_min_int64/model.onnx', '--data', f'{ONNX}/test_min_int64', '--offline')
     answer = json.loads(r.out)
     assert len(answer['fallbacks']) == answer['nodes_fallback'] and all(re.match(r'Fallback \w+ \$reason: \S', f) for f in answer['fallbacks']), answer
     r = ctl('verify', '/dev/null', '--offline')
