@@ -253,6 +253,11 @@ static uint32_t transpose_deeper(struct mv *m, uint32_t x, const int64_t *perm) 
         }
         if (n && n->op == AF_OP_CONCAT && mv_work(m, n->n_in))
                 return transpose_of_concat(m, n, perm, v.rank);
+        uint32_t lifted = mv_lift(m, x);
+        if (lifted != AF_NONE && mv_work(m, 1))
+                return mv_transpose(m, lifted, perm);
+        if (m->b->error)
+                return AF_NONE;
         uint32_t moved = n ? mv_push(m, x, &v) : AF_NONE;
         return moved != AF_NONE || m->b->error ? moved : transpose_node(m, x, perm);
 }

@@ -13,6 +13,7 @@
 /* Nodes that one view may be moved through, and views within views that are followed. */
 #define MV_CONE_MAX  512u
 #define MV_DEPTH_MAX 48u
+#define MV_LIFT_MAX  64u /* nodes that a reshape is moved through, for a transpose's sake */
 
 enum mv_kind { MV_SLICE, MV_TRANSPOSE, MV_GATHER, MV_ELEMENTS };
 struct mv_range { /* elements start, start + step, ...; size of them */
@@ -77,6 +78,8 @@ uint32_t mv_slice_axis(struct mv *m, uint32_t x, uint32_t axis, int64_t start, i
 
 /* Moves the view through what x is computed by. AF_NONE without an error: it is no gain. */
 uint32_t mv_push(struct mv *m, uint32_t x, const struct mv_view *view);
+/* x, a reshape of something computed, as something computed from reshapes. AF_NONE without an error: it is not, or cannot be. */
+uint32_t mv_lift(struct mv *m, uint32_t x);
 /* Bytes that a view of x would need stored after it was moved; -1: it cannot be moved. */
 int64_t mv_push_cost(struct mv *m, uint32_t x, const struct mv_view *view);
 

@@ -305,6 +305,21 @@ Test(motion, rows_that_nobody_reads_are_not_computed) {
         }
 }
 
+Test(motion, heads_are_split_and_turned_at_the_input) {
+        static const int64_t heads[] = {2, 3, 4, 2}, perm[] = {0, 2, 1, 3};
+        struct maker *m = begin();
+        uint32_t x = maker_input(m, AF_DTYPE_FLOAT16, &(struct maker_shape){3, {2, 3, 8}});
+        uint32_t bias = maker_input(m, AF_DTYPE_FLOAT16, &(struct maker_shape){1, {8}});
+        uint32_t y = maker_unary(m, AF_OP_TANH, maker_binary(m, AF_OP_ADD, x, bias));
+        y = transpose(m, shape_like(m, AF_OP_RESHAPE, y, heads, 4), perm);
+        maker_output(m, maker_binary(m, AF_OP_MUL, y, maker_constant(m, AF_DTYPE_FLOAT16, 0.5)));
+        struct both g = rewrite(m, "heads");
+        normal_form(&g.after, "heads");
+        cr_assert_eq(count_class(&g.after, AF_CLASS_TRANSPOSE), 1, "the bias is turned by a reshape");
+        same_bits(&g, 10, "heads");
+        end(m);
+}
+
 Test(motion, sums_keep_their_order) {
         /* a column alone: what remains is the last axis with more than one element, and would be added up in another order */
         for (int64_t columns = 1; columns < 4; columns++) {
