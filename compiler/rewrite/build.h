@@ -72,5 +72,7 @@ static inline const struct af_value *rw_value(const struct rw *b, uint32_t value
 static inline bool rw_dim(const struct rw *b, uint32_t value, uint32_t axis, int64_t *ret) {
         return af_expr_is_const(&b->g.exprs, b->g.values[value].dims[axis], ret);
 }
+/* The largest that an expression can be over the symbols' ranges. */
+int64_t rw_most(struct rw *b, uint32_t expr);
 /* Notes what became of a node; n_nodes of it. 0 or -ENOMEM. */
 int rw_note(struct rw *b, struct af_rewrite_notes *notes, enum af_rewrite_kind kind, uint32_t source, uint32_t n_nodes) AF_WARN_UNUSED;

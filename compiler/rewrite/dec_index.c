@@ -9,22 +9,19 @@ static uint32_t arg_reduce(const struct rw_composite *c, enum af_op extreme) {
         struct rw *b = c->b;
         const struct af_attr *axis_attr = af_node_attr(c->n, AF_ATTR_AXIS);
         uint32_t x = c->in[0], dims[AF_LIMIT_RANK];
-        int64_t n = 1, d, axis = axis_attr ? axis_attr->i : 0;
+        int64_t axis = axis_attr ? axis_attr->i : 0;
         bool last = rw_attr_int(c, AF_ATTR_SELECT_LAST, 0);
         const struct af_value v = *rw_value(b, x);
         if (!axis_attr) { /* of all, flattened */
-                for (uint32_t i = 0; i < v.rank; i++) {
-                        if (!rw_dim(b, x, i, &d))
-                                return rw_fail(b);
-                        n *= d;
-                }
-                uint32_t flat = rw_const_dim(b, n);
+                uint32_t flat = rw_const_dim(b, 1);
+                for (uint32_t i = 0; i < v.rank; i++)
+                        flat = rw_dim_binary(b, AF_EXPR_MUL, flat, v.dims[i]);
                 x = rw_reshape(b, x, &flat, 1);
         } else if (v.rank == 0) {
                 uint32_t one = rw_const_dim(b, 1);
                 x = rw_reshape(b, x, &one, 1);
         }
-        if (x == AF_NONE || axis >= rw_value(b, x)->rank || !rw_dim(b, x, (uint32_t)axis, &n) || n > INT32_MAX)
+        if (x == AF_NONE || axis >= rw_value(b, x)->rank || rw_most(b, rw_value(b, x)->dims[axis]) > INT32_MAX)
                 return rw_fail(b);
         uint32_t m = rw_reduce(b, extreme, x, &axis, 1, true, AF_DTYPE_INVALID), hit = rw_binary(b, AF_OP_EQ, x, m);
         if (af_dtype_kind(v.dtype) == 'f')
@@ -77,14 +74,15 @@ uint32_t rw_one_hot(const struct rw_composite *c) {
 static uint32_t triangle(const struct rw_composite *c, enum af_op keep) {
         struct rw *b = c->b;
         uint32_t x = c->in[0], rank = rw_value(b, x)->rank;
-        int64_t rows, columns, k = rw_attr_int(c, AF_ATTR_DIAGONAL, 0);
-        if (rank < 2 || !rw_dim(b, x, rank - 2, &rows) || !rw_dim(b, x, rank - 1, &columns) || rows > INT32_MAX || columns > INT32_MAX)
+        int64_t k = rw_attr_int(c, AF_ATTR_DIAGONAL, 0);
+        if (rank < 2)
+                return rw_fail(b);
+        const uint32_t *dims = rw_value(b, x)->dims, one = rw_const_dim(b, 1);
+        int64_t rows = rw_most(b, dims[rank - 2]), columns = rw_most(b, dims[rank - 1]);
+        if (rows > INT32_MAX / 4 || columns > INT32_MAX / 4)
                 return rw_fail(b);
         k = AF_MAX(AF_MIN(k, columns), -rows); /* beyond, nothing changes any more */
-        if (rows + columns > INT32_MAX)
-                return rw_fail(b);
-        uint32_t one = rw_const_dim(b, 1);
-        const uint32_t row_dims[] = {rw_const_dim(b, rows), one}, column_dims[] = {one, rw_const_dim(b, columns)};
+        const uint32_t row_dims[] = {dims[rank - 2], one}, column_dims[] = {one, dims[rank - 1]};
         uint32_t row = rw_iota(b, AF_DTYPE_INT32, row_dims, 2, 0, k, 1), column = rw_iota(b, AF_DTYPE_INT32, column_dims, 2, 1, 0, 1);
         return rw_where(b, rw_binary(b, keep, column, row), x, rw_int(b, rw_value(b, x)->dtype, 0));
 }

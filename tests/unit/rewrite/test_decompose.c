@@ -486,3 +486,55 @@ Test(decompose, an_output_keeps_the_strides_that_it_stated) {
         maker_deinit(m);
         free(m);
 }
+
+/* ---- symbols ---- */
+
+Test(decompose, symbolic_sizes) {
+        static const struct {
+                const char *op, *attrs, *dtype, *shape;
+        } cases[] = {{"softmax", "'axis': 0", "float32", "['s', 5]"},
+                     {"log_softmax", "'axis': 1", "float32", "['s', 5]"},
+                     {"layer_norm", "", "float32", "['s', 5]"},
+                     {"var", "'axes': [0], 'keepdims': true, 'correction': 0", "float32", "[1, 5]"},
+                     {"arg_max", "'axis': 0", "int64", "[5]"},
+                     {"arg_min", "", "int64", "[]"},
+                     {"triu", "'diagonal': -1", "float32", "['s', 5]"},
+                     {"tile", "'repeats': [2, 's']", "float32", "['2*s', '5*s']"},
+                     {"mish", "", "float32", "['s', 5]"}};
+        for (size_t i = 0; i < AF_ARRAY_SIZE(cases); i++)
+                for (int64_t size = 1; size < 12; size += 5) {
+                        struct af_test_graph t;
+                        struct af_graph after;
+                        struct af_diags diags = {0};
+                        char text[1000];
+                        double x[60];
+                        struct af_tensor in = {.dtype = AF_DTYPE_FLOAT32, .rank = 2, .dims = {size, 5}, .strides = {5, 1}}, a, b;
+                        const char *why = "";
+                        snprintf(
+                                text, sizeof(text),
+                                "'symbols': [{'name': 's', 'min': 1, 'max': 64}], 'inputs': [{'name': 'x', 'dtype': 'float32', 'shape': "
+                                "['s', 5]}], 'nodes': [{'name': 'n', 'op': '%s', 'inputs': ['x'], 'attrs': {%s}, 'outputs': [{'name': 't', "
+                                "'dtype': '%s', 'shape': %s}]}], 'outputs': ['t']",
+                                cases[i].op, cases[i].attrs, cases[i].dtype, cases[i].shape);
+                        af_test_graph_make(&t, text);
+                        cr_assert_eq(t.r, 0, "%s: %s", cases[i].op, t.diags.n_items ? t.diags.items[0].what : "");
+                        cr_assert_eq(af_rewrite_decompose(&t.graph, NULL, &after, NULL), 0);
+                        cr_assert_eq(af_graph_check(&after, &diags), 0, "%s: %s", cases[i].op, diags.n_items ? diags.items[0].what : "");
+                        for (uint32_t k = 0; k < after.n_nodes; k++)
+                                cr_assert_not(af_rewrite_is_composite(after.nodes[k].op), "%s", cases[i].op);
+                        fill(x, size * 5, 3, (uint64_t)size);
+                        float *data = malloc(sizeof(float) * 60);
+                        for (int64_t k = 0; k < size * 5; k++)
+                                data[k] = (float)x[k];
+                        in.data = data;
+                        cr_assert_eq(af_reference_run(&t.graph, &in, &a, NULL, &why), 0, "%s: %s", cases[i].op, why);
+                        cr_assert_eq(af_reference_run(&after, &in, &b, NULL, &why), 0, "%s: %s", cases[i].op, why);
+                        double error;
+                        uint64_t first;
+                        cr_assert_eq(af_tensor_compare(&b, &a, &error, &first), 0, "%s of %lld rows", cases[i].op, (long long)size);
+                        free(a.data);
+                        free(b.data);
+                        free(data);
+                        af_test_graph_deinit(&t);
+                }
+}
