@@ -6,11 +6,14 @@ Which tests must be `ok` is computed, not picked: all of them, except those that
 template for its class, or because a tensor has a dtype that fragments or the vector unit do not have. Anything else (a mismatch, a crash, a time-out, no
 clear last line) fails. At least LEAST of each directory must be ok, with at most MOST_FALLBACK of all their nodes on fallback. Every refusal and
 every fallback is listed, once, with how many there are.
+
+With --seed the inputs are random and the results compared with the reference interpreter, bit for bit; models with parameters that only the data give are
+refused then, so LEAST is not asserted.
 """
 import argparse, concurrent.futures, glob, json, os, re, select, shutil, signal, subprocess, sys, tempfile, time
 
 DATA = '/usr/share/libonnx-testdata/data'
-LEAST = {'node': 600, 'pytorch-converted': 46, 'pytorch-operator': 21, 'simple': 7}
+LEAST = {'node': 684, 'pytorch-converted': 48, 'pytorch-operator': 25, 'simple': 7}
 MOST_FALLBACK = 0.10 # of the nodes of the tests that are ok
 # Expectations of this release that its own models contradict: floats cut to bfloat16 instead of rounded to nearest even, as the specification
 # and PyTorch have it; a result for an epsilon of 0.01, which the model does not state.
@@ -32,9 +35,10 @@ def start(build, home):
     return daemon, socket
 
 
-def verify(ctl, socket, test):
+def verify(ctl, socket, test, seed):
     folder = os.path.join(DATA, test)
-    cmd = [ctl, 'verify', os.path.join(folder, 'model.onnx'), '--data', folder, '--json', '--socket', socket]
+    cmd = [ctl, 'verify', os.path.join(folder, 'model.onnx'), '--json', '--socket', socket]
+    cmd += ['--data', folder] if seed is None else ['--seed', str(seed)]
     try:
         r = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
     except subprocess.TimeoutExpired:
@@ -71,11 +75,11 @@ class Count:
             self.fallbacks += answer['nodes_fallback']
 
 
-def run_all(ctl, socket, tests, show):
+def run_all(ctl, socket, tests, seed, show):
     """Counts by directory, and how often each refusal and each fallback was given."""
     counts, refusals, fallbacks = {}, {}, {}
     with concurrent.futures.ThreadPoolExecutor(2 * (os.cpu_count() or 2)) as pool:
-        for test, answer, trouble in pool.map(lambda t: verify(ctl, socket, t), tests):
+        for test, answer, trouble in pool.map(lambda t: verify(ctl, socket, t, seed), tests):
             verdict = judge(test, answer, trouble)
             counts.setdefault(test.split('/')[0], Count()).add(verdict, answer)
             if show:
@@ -114,6 +118,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument('--build', default=os.environ.get('AF_BUILD_ROOT', 'build'))
     p.add_argument('--only', default='', help='tests whose directory/name has this in it, or matches it as a pattern')
+    p.add_argument('--seed', type=int, help='random inputs, and the reference in place of the expected outputs')
     p.add_argument('--list', action='store_true', help='print what became of each test')
     a = p.parse_args()
     build = os.path.abspath(a.build)
@@ -123,7 +128,7 @@ def main():
     home = tempfile.mkdtemp(prefix='autofuse-onnx.')
     daemon, socket = start(build, home)
     try:
-        good = report(*run_all(ctl, socket, tests, a.list), a.only)
+        good = report(*run_all(ctl, socket, tests, a.seed, a.list), a.only or a.seed is not None)
         if daemon.poll() is not None:
             good = False
             print(f'not ok the daemon ended with {daemon.returncode}')
