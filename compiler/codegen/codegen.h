@@ -28,9 +28,9 @@ struct af_tiling {
 enum { AF_CODEGEN_E_TEMPLATE = 1 };
 #define AF_SYMBOL_PLACEHOLDER "autofused_@SYMBOL@"
 /*
- * Writes the source with AF_SYMBOL_PLACEHOLDER where the entry's name goes (the kernel key is over these bytes). 0, -ENOMEM, TEMPLATE.
+ * *ret_tiling: memory of the kernel's graph. Writes the source with AF_SYMBOL_PLACEHOLDER where the entry's name goes (the kernel key is over these bytes). 0, -ENOMEM, TEMPLATE.
  */
-int af_codegen_emit(const struct af_kernel *k, const struct af_templates *templates, struct af_buf *out,
+int af_codegen_emit(const struct af_kernel *k, const struct af_templates *templates, struct af_buf *out, struct af_tiling *ret_tiling,
                     struct af_diags *diags) AF_WARN_UNUSED;
 /* "autofused_<ops>_<16 hex of key>": ops joined by '_', at most 4 of them, a C identifier. */
 void af_codegen_symbol(const struct af_kernel *k, const struct af_digest *key, struct af_buf *out);

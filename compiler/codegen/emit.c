@@ -47,11 +47,7 @@ void emit_use(struct emit *e, enum emit_lib lib, enum af_combine combine) {
         e->libs[lib] |= 1u << combine;
 }
 
-const char *emit_size(struct emit *e, const char *type, int64_t value, const char *fmt, ...) {
-        va_list ap;
-        va_start(ap, fmt);
-        const char *name = format(e, fmt, ap);
-        va_end(ap);
+static const char *size(struct emit *e, const char *type, int64_t value, uint32_t x, const char *name) {
         for (uint32_t i = e->n_fields; i-- > 0;)
                 if (strcmp(e->fields[i].name, name) == 0)
                         return emit_text(e, "t.%s", name);
@@ -59,8 +55,24 @@ const char *emit_size(struct emit *e, const char *type, int64_t value, const cha
                 e->error = -ENOMEM;
                 return "";
         }
-        e->fields[e->n_fields++] = (struct emit_field){type, name, value};
+        e->fields[e->n_fields++] = (struct emit_field){type, name, value, x};
         return emit_text(e, "t.%s", name);
+}
+
+const char *emit_size(struct emit *e, const char *type, int64_t value, const char *fmt, ...) {
+        va_list ap;
+        va_start(ap, fmt);
+        const char *name = format(e, fmt, ap);
+        va_end(ap);
+        return size(e, type, value, 0, name);
+}
+
+const char *emit_size_x(struct emit *e, const char *type, int64_t value, uint32_t x, const char *fmt, ...) {
+        va_list ap;
+        va_start(ap, fmt);
+        const char *name = format(e, fmt, ap);
+        va_end(ap);
+        return size(e, type, value, x, name);
 }
 
 const char *emit_call_of(enum af_combine combine) {
@@ -100,7 +112,7 @@ static void emit_setup(struct emit *e) {
                 const char *type = emit_type(k->regions[i].dtype);
                 emit_line(e, "GlobalTensor<%s> gm%u; // partial results", type, k->n_args + i);
                 emit_line(e, "gm%u.SetGlobalBuffer((__gm__ %s*)(workspace + %s));", k->n_args + i, type,
-                          emit_size(e, "uint64_t", (int64_t)k->regions[i].offset, "part%u_bytes", i));
+                          emit_size_x(e, "uint64_t", (int64_t)k->regions[i].offset, k->regions[i].offset_x, "part%u_bytes", i));
         }
 }
 
@@ -173,25 +185,28 @@ static struct af_jval str(const char *s) {
 }
 
 static int render_all(struct emit *e, const struct af_templates *t, struct af_buf *out) {
-        static const char *const field_keys[] = {"type", "name", "value"};
+        static const char *const field_keys[] = {"type", "name", "value", "argument"};
         static const char *const arg_keys[] = {"name"};
-        static const char *const keys[] = {"ops", "symbol", "helpers", "body", "fields", "args", "sync"};
+        static const char *const keys[] = {"ops", "symbol", "helpers", "body", "fields", "args", "sync", "dynamic"};
         AF_CLEANUP(af_buf_deinit) struct af_buf helpers = AF_BUF_INIT;
         int r = render_helpers(e, t, &helpers);
         if (r)
                 return r;
         af_buf_put_u8(&e->body, 0);
         struct af_jval *fields = af_arena_calloc(&e->arena, e->n_fields, sizeof(*fields)),
-                       *parts = af_arena_calloc(&e->arena, 3 * (size_t)e->n_fields, sizeof(*parts));
+                       *parts = af_arena_calloc(&e->arena, 4 * (size_t)e->n_fields, sizeof(*parts));
+        bool dynamic = false;
         struct af_jval *args = af_arena_calloc(&e->arena, e->k->n_args, sizeof(*args)),
                        *names = af_arena_calloc(&e->arena, e->k->n_args, sizeof(*names));
         if (!fields || !parts || !args || !names || af_buf_error(&e->body))
                 return -ENOMEM;
         for (uint32_t i = 0; i < e->n_fields; i++) {
-                parts[3 * i] = str(e->fields[i].type);
-                parts[3 * i + 1] = str(e->fields[i].name);
-                parts[3 * i + 2] = (struct af_jval){.kind = AF_JVAL_INT, .i = e->fields[i].value};
-                fields[i] = (struct af_jval){.kind = AF_JVAL_DICT, .items = &parts[3 * i], .keys = field_keys, .n = 3};
+                parts[4 * i] = str(e->fields[i].type);
+                parts[4 * i + 1] = str(e->fields[i].name);
+                parts[4 * i + 2] = (struct af_jval){.kind = AF_JVAL_INT, .i = e->fields[i].value};
+                parts[4 * i + 3] = (struct af_jval){.kind = AF_JVAL_BOOL, .i = e->fields[i].x != 0};
+                fields[i] = (struct af_jval){.kind = AF_JVAL_DICT, .items = &parts[4 * i], .keys = field_keys, .n = 4};
+                dynamic |= e->fields[i].x != 0;
         }
         for (uint32_t i = 0; i < e->k->n_args; i++) {
                 names[i] = str(arg_name(e, i));
@@ -205,6 +220,7 @@ static int render_all(struct emit *e, const struct af_templates *t, struct af_bu
                 {.kind = AF_JVAL_LIST, .items = fields, .n = e->n_fields},
                 {.kind = AF_JVAL_LIST, .items = args, .n = e->k->n_args},
                 {.kind = AF_JVAL_BOOL, .i = e->k->needs_sync_all},
+                {.kind = AF_JVAL_BOOL, .i = dynamic},
         };
         struct af_jval context = {.kind = AF_JVAL_DICT, .items = items, .keys = keys, .n = AF_ARRAY_SIZE(keys)};
         r = e->error ? e->error : render(e, t, e->k->group->tmpl, &context, out);
@@ -212,13 +228,31 @@ static int render_all(struct emit *e, const struct af_templates *t, struct af_bu
         return r ? r : af_buf_error(out);
 }
 
-int af_codegen_emit(const struct af_kernel *k, const struct af_templates *templates, struct af_buf *out, struct af_diags *diags) {
+/* The fields that the entry takes by value, in the order in which the struct has them. */
+static int copy_tiling(const struct emit *e, struct af_tiling *ret) {
+        struct af_arena *arena = e->k->g->arena;
+        *ret = (struct af_tiling){.fields = af_arena_calloc(arena, e->n_fields, sizeof(*ret->fields))};
+        if (!ret->fields)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < e->n_fields; i++) {
+                const struct emit_field *f = &e->fields[i];
+                if (f->x)
+                        ret->fields[ret->n++] = (struct af_tiling_field){
+                                .type = strcmp(f->type, "float") == 0 ? 2 : strcmp(f->type, "uint32_t") == 0 ? 0 : 1, .x = f->x, .value = f->value};
+        }
+        return ret->n <= AF_TILING_MAX_FIELDS ? 0 : -ENOMEM;
+}
+
+int af_codegen_emit(const struct af_kernel *k, const struct af_templates *templates, struct af_buf *out, struct af_tiling *ret_tiling,
+                    struct af_diags *diags) {
         struct emit e = {.k = k, .diags = diags, .last_node = AF_NONE};
         af_arena_init(&e.arena, SCRATCH_MAX);
         emit_body(&e);
         int r = e.error ? e.error : af_buf_error(&e.body);
         if (!r)
                 r = render_all(&e, templates, out);
+        if (!r)
+                r = copy_tiling(&e, ret_tiling);
         af_buf_deinit(&e.body);
         af_arena_deinit(&e.arena);
         return r;

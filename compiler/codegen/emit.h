@@ -34,6 +34,7 @@ enum emit_lib {
 struct emit_field {
         const char *type, *name;
         int64_t value;
+        uint32_t x; /* with symbols (schedule/size.h): the entry gets it by value */
 };
 struct emit_view { /* a typed view of a place in UB, by name */
         enum af_place place;
@@ -63,6 +64,8 @@ void emit_line(struct emit *e, const char *fmt, ...) AF_PRINTF(2, 3);
 void emit_use(struct emit *e, enum emit_lib lib, enum af_combine combine);
 /* "t.NAME": a size that goes into struct Tiling; printf-like name, arena memory. */
 const char *emit_size(struct emit *e, const char *type, int64_t value, const char *fmt, ...) AF_PRINTF(4, 5);
+/* The same for a size that may depend on symbols. */
+const char *emit_size_x(struct emit *e, const char *type, int64_t value, uint32_t x, const char *fmt, ...) AF_PRINTF(5, 6);
 const char *emit_text(struct emit *e, const char *fmt, ...) AF_PRINTF(2, 3);
 void emit_fail(struct emit *e, const char *what);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads and stores: an access and a hold as one call of the Load or Store helper. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "compiler/codegen/emit.h"
 
@@ -13,29 +14,39 @@ const char *emit_cols(const struct emit *e) {
         return e->stage->inner_axis == AF_NONE ? "1" : emit_text(m, "l%u", e->stage->inner_axis);
 }
 
+/* Elements per step of an axis; those that depend on symbols are numbered as they come. */
+static const char *step_size(struct emit *e, const struct af_access *a, uint32_t axis) {
+        if (!a->strides_x[axis])
+                return emit_size(e, "int64_t", a->strides[axis], "p%u_step%u_%" PRIu64, e->phase_no, axis, (uint64_t)a->strides[axis]);
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < e->n_fields; i++)
+                if (e->fields[i].x == a->strides_x[axis] && strstr(e->fields[i].name, "_stride"))
+                        return emit_text(e, "t.%s", e->fields[i].name);
+        for (uint32_t i = 0; i < e->n_fields; i++)
+                n += strstr(e->fields[i].name, "_stride") != NULL;
+        return emit_size_x(e, "int64_t", a->strides[axis], a->strides_x[axis], "p%u_stride%u", e->phase_no, n);
+}
+
 const char *emit_position(struct emit *e, const struct af_kstmt *s) {
         const struct af_access *a = &s->access;
-        const char *text = a->offset ? emit_text(e, "%" PRId64, a->offset) : "";
+        const char *text = a->offset_x ? emit_size_x(e, "int64_t", a->offset, a->offset_x, "p%u_offset_v%u", e->phase_no, s->dst == AF_NONE ? s->src[0] : s->dst)
+                           : a->offset ? emit_text(e, "%" PRId64, a->offset)
+                                       : "";
         for (uint32_t i = 0; i < e->phase->n_axes; i++) {
                 const struct af_axis *x = &e->phase->axes[i];
                 if (!a->strides[i] || x->role == AF_AXIS_WHOLE)
                         continue;
-                if (a->strides[i] == 1)
+                if (a->strides[i] == 1 && !a->strides_x[i])
                         text = emit_text(e, "%s%ss%u", text, *text ? " + " : "", i);
                 else
-                        text = emit_text(
-                                e, "%s%ss%u * %s", text, *text ? " + " : "", i,
-                                emit_size(e, "int64_t", a->strides[i], "p%u_step%u_%" PRIu64, e->phase_no, i, (uint64_t)a->strides[i]));
+                        text = emit_text(e, "%s%ss%u * %s", text, *text ? " + " : "", i, step_size(e, a, i));
         }
         return *text ? text : "0";
 }
 
 static bool dense(const struct emit *e, const struct af_access *a, uint32_t axis) {
-        return axis == AF_NONE || a->strides[axis] == 1 || e->phase->axes[axis].extent == 1 || e->phase->axes[axis].tile == 1;
-}
-
-static const char *step_size(struct emit *e, const struct af_access *a, uint32_t axis) {
-        return emit_size(e, "int64_t", a->strides[axis], "p%u_step%u_%" PRIu64, e->phase_no, axis, (uint64_t)a->strides[axis]);
+        const struct af_axis *x = axis == AF_NONE ? NULL : &e->phase->axes[axis];
+        return !x || (a->strides[axis] == 1 && !a->strides_x[axis]) || (x->extent == 1 && !x->extent_x) || x->tile == 1;
 }
 
 /* A value as it lies in memory: one call for its lines; where elements stand apart one call per line, each element a row. */
@@ -78,9 +89,7 @@ static const char *shape(struct emit *e, const struct af_kstmt *s, const struct 
                 emit_fail(e, "a transfer with gaps between elements");
         if (!rows)
                 return emit_text(e, "1, %s, 0, 0", cols);
-        int64_t step = a->strides[st->row_axis];
-        return emit_text(e, "%s, %s, %s, %s", emit_rows(e), cols,
-                         emit_size(e, "int64_t", step, "p%u_step%u_%" PRIu64, e->phase_no, st->row_axis, (uint64_t)step),
+        return emit_text(e, "%s, %s, %s, %s", emit_rows(e), cols, step_size(e, a, st->row_axis),
                          emit_size(e, "uint32_t", st->pitch, "p%u_pitch%u", e->phase_no, s->stage));
 }
 
@@ -102,7 +111,7 @@ static const char *first_tile(struct emit *e, const struct af_kstmt *s) {
                 const struct af_axis *x = &e->phase->axes[i];
                 bool loops =
                         x->role == AF_AXIS_LOOP && e->stage->row_axis != AF_NONE && (i == e->stage->row_axis || i == e->stage->inner_axis);
-                if (s->access.strides[i] || x->extent == x->tile || (x->role != AF_AXIS_BLOCK && !loops))
+                if (s->access.strides[i] || (x->extent == x->tile && !x->extent_x) || (x->role != AF_AXIS_BLOCK && !loops))
                         continue;
                 text = text ? emit_text(e, "%s && s%u == 0", text, i) : emit_text(e, "s%u == 0", i);
         }

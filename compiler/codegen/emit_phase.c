@@ -4,30 +4,30 @@
 
 #include "compiler/codegen/emit.h"
 
-static int64_t tiles_of(const struct af_axis *x) {
-        if (x->ragged_tail)
-                return (x->extent - 1 + x->tile - 1) / x->tile + 1;
-        return (x->extent + x->tile - 1) / x->tile;
+static const char *axis_size_x(struct emit *e, uint32_t a, const char *what, int64_t value, uint32_t x) {
+        return emit_size_x(e, "int64_t", value, x, "p%u_%s%u", e->phase_no, what, a);
 }
 
 static const char *axis_size(struct emit *e, uint32_t a, const char *what, int64_t value) {
-        return emit_size(e, "int64_t", value, "p%u_%s%u", e->phase_no, what, a);
+        return axis_size_x(e, a, what, value, 0);
 }
 
 /* Length of an element axis within its chunk, or of a whole axis. */
 static const char *whole_length(struct emit *e, uint32_t a) {
         const struct af_axis *x = &e->phase->axes[a];
-        const char *extent = axis_size(e, a, "extent", x->extent);
+        const char *extent = axis_size_x(e, a, "extent", x->extent, x->extent_x);
         if (x->chunk_axis == AF_NONE)
                 return emit_text(e, "(uint32_t)%s", extent);
-        return emit_text(e, "Least(%s, %s - s%u * %s)", extent, axis_size(e, a, "total", x->total), x->chunk_axis, extent);
+        return emit_text(e, "Least(%s, %s - s%u * %s)", extent, axis_size_x(e, a, "total", x->total, x->total_x), x->chunk_axis, extent);
 }
 
 static void decode_block_axis(struct emit *e, uint32_t a, bool outermost) {
         const struct af_axis *x = &e->phase->axes[a];
-        int64_t n = tiles_of(x);
-        const char *extent = axis_size(e, a, "extent", x->extent), *tile = axis_size(e, a, "tile", x->tile),
-                   *tiles = axis_size(e, a, "tiles", n);
+        int64_t n = 0;
+        if (!af_axis_tiles(e->k->g, x, &n))
+                emit_fail(e, "more tiles than fit 64 bits");
+        const char *extent = axis_size_x(e, a, "extent", x->extent, x->extent_x), *tile = axis_size(e, a, "tile", x->tile),
+                   *tiles = axis_size_x(e, a, "tiles", af_size_hint(e->k->g, n), af_size_x(n));
         const char *index = outermost ? "rest" : emit_text(e, "rest %% %s", tiles);
         if (x->ragged_tail) { /* the short last chunk stands alone */
                 emit_line(e, "const bool tail%u = %s + 1 == %s;", a, index, tiles);
@@ -123,7 +123,7 @@ static void emit_node(struct emit *e, const struct af_knode *n) {
                 return;
         }
         const struct af_axis *x = &e->phase->axes[n->axis];
-        const char *length = x->chunk_axis == AF_NONE ? axis_size(e, n->axis, "extent", x->extent)
+        const char *length = x->chunk_axis == AF_NONE ? axis_size_x(e, n->axis, "extent", x->extent, x->extent_x)
                                                       : emit_text(e, "(int64_t)%s", whole_length(e, n->axis));
         const char *tile = axis_size(e, n->axis, "tile", x->tile);
         emit_line(e, "const int64_t run%u = %s;", n->axis, length);
@@ -182,12 +182,13 @@ static void emit_prologue(struct emit *e, const struct af_stage *st, bool loads)
                 emit_line(e, "LocalTensor<uint8_t> kept;");
         emit_line(e, "{ // once: what does not change from tile to tile");
         e->indent++;
-        if (st->row_axis != AF_NONE)
-                emit_line(e, "const uint32_t l%u = %s;", st->row_axis,
-                          axis_size(e, st->row_axis, "tile", e->phase->axes[st->row_axis].tile));
-        if (st->inner_axis != AF_NONE)
-                emit_line(e, "const uint32_t l%u = %s;", st->inner_axis,
-                          axis_size(e, st->inner_axis, "tile", e->phase->axes[st->inner_axis].tile));
+        for (unsigned i = 0; i < 2; i++) {
+                uint32_t a = i ? st->inner_axis : st->row_axis;
+                if (a == AF_NONE)
+                        continue;
+                bool whole = e->phase->axes[a].role == AF_AXIS_WHOLE && e->phase->axes[a].extent_x;
+                emit_line(e, "const uint32_t l%u = %s;", a, whole ? whole_length(e, a) : axis_size(e, a, "tile", e->phase->axes[a].tile));
+        }
         emit_stage(e, st);
         e->indent--;
         emit_line(e, "}");
@@ -197,7 +198,7 @@ void emit_phase(struct emit *e, uint32_t phase_no) {
         const struct af_phase *p = &e->k->phases[phase_no];
         e->phase = p;
         e->phase_no = phase_no;
-        const char *tiles = emit_size(e, "int64_t", p->n_tiles, "p%u_tiles", phase_no);
+        const char *tiles = emit_size_x(e, "int64_t", p->n_tiles, p->n_tiles_x, "p%u_tiles", phase_no);
         const struct af_stage *prologue = prologue_of(p);
         emit_line(e, "{ // phase %u of %u: %s", phase_no + 1, e->k->n_phases, p->what);
         e->indent++;

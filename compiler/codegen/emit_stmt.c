@@ -158,6 +158,11 @@ static const char *prim_text(struct emit *e, const struct af_kstmt *s) {
                                  emit_scalar(e, af_dtype_size(ins->dtype) == 2 ? AF_DTYPE_FLOAT16 : AF_DTYPE_FLOAT32, ins->imm), n);
         case 'D':
                 type = dup_type(ins);
+                if (s->imm_x)
+                        return emit_text(e, "Duplicate(%s, %s, %s);", o.dst,
+                                         emit_size_x(e, "float", af_size_hint(e->k->g, af_size_join(0, s->imm_x)), s->imm_x, "p%u_count%u",
+                                                     e->phase_no, s->dst),
+                                         n);
                 return emit_text(e, "Duplicate(%s, %s, %s);", o.dst,
                                  emit_scalar(e,
                                              strcmp(type, "uint32_t") == 0   ? AF_DTYPE_UINT32

@@ -8,7 +8,7 @@
 static int emit(struct af_job *job, struct af_kernel_out *k, struct af_buf *text, struct af_buf *symbol) {
         af_buf_clear(text);
         af_buf_clear(symbol);
-        int r = af_codegen_emit(k->kernel, &job->env->templates, text, job->diags);
+        int r = af_codegen_emit(k->kernel, &job->env->templates, text, &k->tiling, job->diags);
         if (r)
                 return r < 0 ? r : AF_DRIVER_E_COMPILE;
         af_key_kernel(text->data, text->size, &job->env->toolchain.closure_digest, job->env->toolchain.flags, &k->key);

@@ -28,6 +28,7 @@ struct af_use {
         uint32_t vary;                       /* INPUT: those that the access steps over */
         int64_t strides[AF_KERNEL_MAX_AXES]; /* INPUT: of the load; stored output: of the store */
         int64_t offset;                      /* elements */
+        uint32_t offset_x, strides_x[AF_KERNEL_MAX_AXES]; /* size.h: numbers above are those at the hints */
         const struct af_pack *pack; /* not NULL: an input is first copied to the workspace, a stored output is last copied out of it; vary
                                        and strides are those of the copy, offset 0 */
 };
@@ -44,7 +45,9 @@ struct af_pack { /* a copy that makes an input dense, or spreads a dense output 
         int64_t offset, elements;
 };
 struct af_space {
-        int64_t extent[AF_KERNEL_MAX_AXES]; /* outermost first, none is 1 */
+        int64_t extent[AF_KERNEL_MAX_AXES]; /* outermost first, none is 1; at the hints */
+        uint32_t extent_x[AF_KERNEL_MAX_AXES];
+        int64_t most[AF_KERNEL_MAX_AXES]; /* greatest there can be */
         uint32_t n_axes;
         uint32_t reduced;    /* bits: by some reduction */
         uint32_t row, inner; /* axes that a tile spans; AF_NONE */

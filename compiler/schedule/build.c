@@ -22,11 +22,14 @@ static void set_range(const struct af_graph *g, struct af_karg *a) {
         a->range_end = (uint64_t)(hi + 1) * af_dtype_size(v->dtype);
 }
 
+static int unfit(struct whole *w, const char *why) {
+        *w->why = why;
+        return AF_SCHEDULE_E_UNFIT;
+}
+
 static int add_arg(struct whole *w, enum af_karg_kind kind, uint32_t value) {
-        if (w->n_pointers + 1 >= AF_KERNEL_MAX_ARGS) {
-                *w->why = "too many inputs and outputs";
-                return AF_SCHEDULE_E_UNFIT;
-        }
+        if (w->n_pointers + 1 >= AF_KERNEL_MAX_ARGS)
+                return unfit(w, "too many inputs and outputs");
         w->args[w->n_pointers] = (struct af_karg){.kind = kind, .value = value, .dtype = w->g->values[value].dtype};
         set_range(w->g, &w->args[w->n_pointers++]);
         return 0;
@@ -181,6 +184,11 @@ static int build_parts(struct whole *w, const struct part *parts, uint32_t n, st
         k->n_args = w->n_pointers;
         if (!n_regions || !k->n_phases)
                 return 0;
+        const struct af_region *last = &regions[n_regions - 1];
+        int64_t end;
+        if (!af_size_add(w->g, af_size_join((int64_t)last->offset, last->offset_x), af_size_join((int64_t)last->bytes, last->bytes_x), &end))
+                return unfit(w, "sizes beyond 64 bits");
+        k->workspace_x = af_size_x(end);
         w->args[k->n_args++] = sched_workspace(regions, n_regions);
         k->workspace_bytes = w->args[w->n_pointers].workspace_bytes;
         return 0;
@@ -196,12 +204,29 @@ static int build(struct whole *w, const struct af_group *group, struct af_kernel
         return r ? r : build_parts(w, parts, n_parts, regions, n_regions, k);
 }
 
+/* Blocks where they depend on symbols: as many as some phase has tiles, at least one, at most the cores. */
+static bool bound_blocks(struct af_kernel *k, const struct af_soc *soc) {
+        int64_t blocks = 1;
+        bool symbolic = false;
+        for (uint32_t i = 0; i < k->n_phases; i++)
+                symbolic |= k->phases[i].n_tiles_x != 0;
+        for (uint32_t i = 0; symbolic && i < k->n_phases; i++)
+                if (!af_size_max(k->g, blocks, af_size_join(k->phases[i].n_tiles, k->phases[i].n_tiles_x), &blocks))
+                        return false;
+        if (symbolic && !af_size_min(k->g, blocks, soc->vector_cores, &blocks))
+                return false;
+        k->block_dim_x = af_size_x(blocks);
+        return true;
+}
+
 static int build_group(struct whole *w, const struct af_group *group, struct af_kernel **ret_kernel) {
         struct af_kernel *k = af_arena_calloc(w->arena, 1, sizeof(*k));
         if (!k)
                 return -ENOMEM;
         *k = (struct af_kernel){.g = w->g, .group = group, .block_dim = 1, .buffers = 1};
         int r = build(w, group, k);
+        if (!r && !bound_blocks(k, w->soc))
+                r = unfit(w, "sizes beyond 64 bits");
         if (!r && k->n_phases)
                 r = sched_timeline(w->s, k);
         if (w->s)

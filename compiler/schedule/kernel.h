@@ -13,6 +13,7 @@
 
 #include "compiler/fusion/fusion.h"
 #include "compiler/graph/graph.h"
+#include "compiler/schedule/size.h"
 #include "runtime/soc.h"
 
 #define AF_KERNEL_MAX_AXES 20
@@ -35,6 +36,8 @@ struct af_axis {
         /* A chunked axis is two: chunk (outer) and element. The element axis of the last chunk may be short. */
         uint32_t chunk_axis; /* element axis: its chunk axis; else AF_NONE */
         int64_t total;       /* element axis: elements over all chunks */
+        uint32_t extent_x, total_x; /* with symbols (size.h): extent and total are those at the hints */
+        int64_t most;               /* greatest extent there can be */
         bool ragged_tail;    /* chunk axis: the short last chunk is a tile of its own */
 };
 
@@ -49,6 +52,7 @@ struct af_karg { /* a GM pointer of the entry, in order */
 struct af_region { /* a tensor in the workspace */
         enum af_dtype dtype;
         uint64_t offset, bytes; /* offset a multiple of 512 */
+        uint32_t offset_x, bytes_x;
 };
 
 enum af_hold {
@@ -112,6 +116,7 @@ struct af_access {
         uint32_t arg;                        /* below n_args: an argument; else a region of the workspace */
         int64_t offset;                      /* elements */
         int64_t strides[AF_KERNEL_MAX_AXES]; /* elements per step of each axis; 0: does not vary */
+        uint32_t offset_x, strides_x[AF_KERNEL_MAX_AXES];
 };
 struct af_kstmt {
         enum af_kstmt_kind kind;
@@ -121,6 +126,7 @@ struct af_kstmt {
         struct af_prim_ins ins;  /* PRIM; its value numbers are unused. SELECT with src[2] AF_NONE: against the scalar imm */
         enum af_combine combine; /* reductions */
         uint64_t imm;            /* FILL; ROW_LEVELS: identity; bits of the dtype */
+        uint32_t imm_x;          /* PRIM DUP of a float: the number is this size; 0: ins.imm */
         uint32_t op_node;        /* graph node that it comes from, for comments; AF_NONE */
 };
 
@@ -150,6 +156,7 @@ struct af_phase {
         uint32_t cap_values, cap_stmts, cap_stages, cap_nodes;
         int64_t n_tiles;  /* product over BLOCK axes of their tiles */
         uint32_t blocks;  /* cores that it is best spread over */
+        uint32_t n_tiles_x;
         uint32_t levels;  /* LEVELS */
         uint32_t buffers; /* 1 or 2 per queue */
         uint32_t load_bytes, store_bytes, calc_bytes, resident_bytes;
@@ -197,6 +204,8 @@ bool af_schedule_ask(struct af_arena *scratch, const struct af_soc *soc, const s
                      struct af_fuse_answer *ret);
 /* The same for one question (soc is const struct af_soc *), in memory of its own: whether those nodes can be one kernel at all. */
 bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why);
+/* Tiles of a BLOCK axis (size.h). False where that does not fit. */
+bool af_axis_tiles(const struct af_graph *g, const struct af_axis *x, int64_t *ret);
 /* Element count of a value's full tile in calls of count form; 0 for scratch. */
 uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v);
 /* Elements from line to line of a RAW value, or of what a TABLE is for; and the lines of a full tile. */

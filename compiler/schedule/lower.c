@@ -11,6 +11,8 @@ static void lower_axes(struct lower *l) {
         ph->n_axes = p->n_axes;
         for (uint32_t a = 0; a < p->n_axes; a++)
                 ph->axes[a] = (struct af_axis){.extent = p->axes[a].extent,
+                                               .extent_x = p->axes[a].x,
+                                               .most = p->axes[a].most,
                                                .tile = 1,
                                                .role = AF_AXIS_BLOCK,
                                                .reduced = p->axes[a].reduced,
@@ -21,20 +23,21 @@ static void lower_axes(struct lower *l) {
                 if (p->whole >> a & 1)
                         ph->axes[a].role = AF_AXIS_WHOLE;
         if (p->kind == PASS_LAST) {
-                bool whole = p->axes[p->over].extent <= AF_REDUCE_CHUNK;
+                bool whole = p->axes[p->over].most <= AF_REDUCE_CHUNK;
                 ph->axes[p->over].role = whole ? AF_AXIS_WHOLE : AF_AXIS_LOOP;
-                ph->axes[p->over].tile = whole ? p->axes[p->over].extent : AF_REDUCE_CHUNK;
+                ph->axes[p->over].tile = whole ? p->axes[p->over].most : AF_REDUCE_CHUNK;
         } else if (p->kind == PASS_ROWS) {
                 ph->axes[p->over].role = AF_AXIS_LOOP;
         }
         if (p->kind >= PASS_LAST && p->chunk_axis != AF_NONE) {
                 ph->axes[p->over].chunk_axis = p->chunk_axis;
                 ph->axes[p->over].total = p->total;
-                ph->axes[p->chunk_axis].ragged_tail = p->kind == PASS_LAST && p->total % p->axes[p->over].extent;
+                ph->axes[p->over].total_x = p->total_x;
+                ph->axes[p->chunk_axis].ragged_tail = p->kind == PASS_LAST && (p->total_x || p->total % p->axes[p->over].extent);
         }
         uint32_t levels = 2, rows = p->kind == PASS_ROWS ? p->over : p->row;
         bool levelled = p->kind == PASS_ROWS || (p->row != AF_NONE && p->whole >> p->row & 1);
-        for (int64_t n = (levelled ? p->axes[rows].extent : 1) / AF_REDUCE_ROWS; n > AF_REDUCE_ROWS;
+        for (int64_t n = (levelled ? p->axes[rows].most : 1) / AF_REDUCE_ROWS; n > AF_REDUCE_ROWS;
              n = (n + AF_REDUCE_ROWS - 1) / AF_REDUCE_ROWS)
                 levels++;
         ph->levels = levels;
@@ -79,7 +82,9 @@ static int lower_stores(struct lower *l, bool late) {
                         if (u->source == AF_NONE)
                                 v = l->node_value[p];
                         uint32_t arg = u->pack ? s->n_args + s->pack_region[s->sp.first_store + i] : sched_arg(s, s->store_place[i]);
-                        lower_access(l, u, arg, &access);
+                        r = lower_access(l, u, arg, &access);
+                        if (r)
+                                return r;
                         r = lower_store(l, v, &access, lower_axes_of(l, u->axes));
                         if (r)
                                 return r;
@@ -113,6 +118,31 @@ static int lower_pack(struct lower *l) {
         return r ? r : lower_store(l, v, unpack ? &memory : &region, all);
 }
 
+/*
+ * Row-major strides of partial results over these axes of the pass. A chunked run is stored as one axis of `total`: the chunk axis, just
+ * outside the element axis, steps over whole chunks of it. False where a stride does not fit 64 bits.
+ */
+static bool partial_access(const struct lower *l, uint32_t axes, struct af_access *a) {
+        const struct pass *p = l->p;
+        int64_t stride = 1, s;
+        for (uint32_t i = p->n_axes; i-- > 0;) {
+                if (!(axes >> i & 1))
+                        continue;
+                bool both = p->chunk_axis != AF_NONE && axes >> p->over & 1, run = both && p->chunk_axis == i;
+                s = stride;
+                if (run && !af_size_mul(l->s->g, stride, p->axes[p->over].extent, &s))
+                        return false;
+                a->strides[i] = af_size_hint(l->s->g, s);
+                a->strides_x[i] = af_size_x(s);
+                if (both && i == p->over)
+                        continue;
+                int64_t n = run ? af_size_join(p->total, p->total_x) : af_size_join(p->axes[i].extent, p->axes[i].x);
+                if (!af_size_mul(l->s->g, stride, n, &stride))
+                        return false;
+        }
+        return true;
+}
+
 /* What reduction k combines in this pass: the group's value after its `pre` program, or the partials of the pass before. */
 static int reduction_input(struct lower *l, const struct reduction *r, uint32_t k, uint32_t *ret) {
         struct sched *s = l->s;
@@ -120,19 +150,8 @@ static int reduction_input(struct lower *l, const struct reduction *r, uint32_t 
         int e;
         if (!l->p->from_group) {
                 struct af_access a = {.arg = s->n_args + l->p->regions + k};
-                int64_t stride = 1;
-                for (uint32_t i = l->p->n_axes; i-- > 0;) {
-                        bool element = l->p->chunk_axis != AF_NONE && i == l->p->over;
-                        a.strides[i] = stride;
-                        if (element)
-                                continue; /* the chunk axis, just outside, steps over whole chunks of a run of `total` */
-                        if (l->p->chunk_axis == i) {
-                                a.strides[i] = a.strides[l->p->over] * l->p->axes[l->p->over].extent;
-                                stride *= l->p->total;
-                        } else {
-                                stride *= l->p->axes[i].extent;
-                        }
-                }
+                if (!partial_access(l, (1u << l->p->n_axes) - 1, &a))
+                        return sched_unfit(s, "sizes beyond 64 bits");
                 return lower_load(l, r->plan.acc, &a, AF_NONE, ret);
         }
         const struct af_use *u = &s->sp.uses[s->sp.first_use[r->node]];
@@ -202,13 +221,8 @@ static int lower_rows_body(struct lower *l, const struct reduction *r, uint32_t 
 
 static int store_partial(struct lower *l, uint32_t v, uint32_t k, uint32_t axes) {
         struct af_access a = {.arg = l->s->n_args + l->p->to_regions + k};
-        int64_t stride = 1;
-        for (uint32_t i = l->p->n_axes; i-- > 0;) {
-                if (!(axes >> i & 1))
-                        continue;
-                a.strides[i] = stride;
-                stride *= l->p->axes[i].extent;
-        }
+        if (!partial_access(l, axes, &a))
+                return sched_unfit(l->s, "sizes beyond 64 bits");
         return lower_store(l, v, &a, axes);
 }
 
@@ -229,11 +243,13 @@ static int lower_finish(struct lower *l, const uint32_t *running) {
                         if (!e)
                                 e = lower_emit(l, lower_combine(AF_KSTMT_LEVEL_TOP, r, v, running[k], AF_NONE));
                 }
+                l->dup_x = r->count_x;
                 if (!e && l->p->to_group)
                         e = lower_program(l, &r->plan.post, &v, l->phase->values[v].hold, axes, &l->node_value[r->node]);
                 else if (!e)
                         e = store_partial(l, v, k, axes);
                 l->op_node = AF_NONE;
+                l->dup_x = 0;
                 if (e)
                         return e;
                 k++;

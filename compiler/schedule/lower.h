@@ -31,6 +31,7 @@ struct lower {
         struct stmt_list lists[N_STAGES][3]; /* per stage: loads, compute, stores */
         uint32_t *node_value;                /* per node: its value in this context, or AF_NONE */
         uint32_t op_node;                    /* for comments */
+        uint32_t dup_x;                      /* what a program's constant stands for: the count of a mean, where that depends on symbols; 0 */
 };
 
 /* A new value; id in *ret. */
@@ -78,4 +79,4 @@ int lower_iota(struct lower *l, uint32_t i) AF_WARN_UNUSED;
 int lower_nodes(struct lower *l, bool *needed, bool late) AF_WARN_UNUSED;
 int lower_use(struct lower *l, uint32_t use, uint32_t *ret) AF_WARN_UNUSED;
 void lower_mark(const struct sched *s, bool *needed, bool late);
-void lower_access(const struct lower *l, const struct af_use *use, uint32_t arg, struct af_access *ret);
+int lower_access(const struct lower *l, const struct af_use *use, uint32_t arg, struct af_access *ret) AF_WARN_UNUSED;

@@ -5,11 +5,19 @@
 
 #include "compiler/schedule/lower.h"
 
-void lower_access(const struct lower *l, const struct af_use *use, uint32_t arg, struct af_access *ret) {
-        *ret = (struct af_access){.arg = arg, .offset = use->offset};
-        for (uint32_t a = 0; a < l->p->n_axes; a++)
-                if (l->p->axes[a].space_axis != AF_NONE)
-                        ret->strides[a] = use->strides[l->p->axes[a].space_axis] * l->p->axes[a].step;
+int lower_access(const struct lower *l, const struct af_use *use, uint32_t arg, struct af_access *ret) {
+        *ret = (struct af_access){.arg = arg, .offset = use->offset, .offset_x = use->offset_x};
+        for (uint32_t a = 0; a < l->p->n_axes; a++) {
+                uint32_t axis = l->p->axes[a].space_axis;
+                int64_t s;
+                if (axis == AF_NONE)
+                        continue;
+                if (!af_size_mul(l->s->g, af_size_join(use->strides[axis], use->strides_x[axis]), l->p->axes[a].step, &s))
+                        return sched_unfit(l->s, "sizes beyond 64 bits");
+                ret->strides[a] = af_size_hint(l->s->g, s);
+                ret->strides_x[a] = af_size_x(s);
+        }
+        return 0;
 }
 
 /* The value that a use reads, at the hold it has. */
@@ -27,8 +35,8 @@ int lower_use(struct lower *l, uint32_t use, uint32_t *ret) {
                                                              : sched_unfit(l->s, "a constant without a value");
         }
         struct af_access access;
-        lower_access(l, u, u->pack ? s->n_args + s->pack_region[use] : sched_input_arg(s, u->base), &access);
-        return lower_load(l, v->dtype, &access, u->base, ret);
+        int r = lower_access(l, u, u->pack ? s->n_args + s->pack_region[use] : sched_input_arg(s, u->base), &access);
+        return r ? r : lower_load(l, v->dtype, &access, u->base, ret);
 }
 
 void lower_mark(const struct sched *s, bool *needed, bool late) {
@@ -112,7 +120,10 @@ static int lower_unit_reduce(struct lower *l, uint32_t i) {
                 struct af_prim_ins ins = {.prim = AF_PRIM_ADDS, .dtype = plan->acc, .to = plan->acc};
                 r = lower_prim(l, ins, l->phase->values[v].hold, l->phase->values[v].axes, v, AF_NONE, AF_NONE, &v);
         }
-        return r ? r : lower_program(l, &plan->post, &v, l->phase->values[v].hold, l->phase->values[v].axes, &l->node_value[i]);
+        l->dup_x = s->reductions[s->reduction_of[i]].count_x;
+        r = r ? r : lower_program(l, &plan->post, &v, l->phase->values[v].hold, l->phase->values[v].axes, &l->node_value[i]);
+        l->dup_x = 0;
+        return r;
 }
 
 static int lower_resident_reduce(struct lower *l, uint32_t i) {
@@ -133,7 +144,10 @@ static int lower_empty_reduce(struct lower *l, uint32_t i) {
         const struct af_reduce_plan *plan = &s->reductions[s->reduction_of[i]].plan;
         uint32_t v;
         int r = lower_constant(l, plan->acc, plan->identity, &v);
-        return r ? r : lower_program(l, &plan->post, &v, AF_HOLD_ONE, 0, &l->node_value[i]);
+        l->dup_x = s->reductions[s->reduction_of[i]].count_x;
+        r = r ? r : lower_program(l, &plan->post, &v, AF_HOLD_ONE, 0, &l->node_value[i]);
+        l->dup_x = 0;
+        return r;
 }
 
 int lower_nodes(struct lower *l, bool *needed, bool late) {

@@ -45,7 +45,7 @@ enum af_hold lower_raw_hold(const struct af_kvalue *v) {
 }
 
 static int64_t stride_of(const struct lower *l, const struct af_access *a, uint32_t axis) {
-        return axis == AF_NONE || l->phase->axes[axis].extent == 1 ? 1 : a->strides[axis];
+        return axis == AF_NONE || (l->phase->axes[axis].extent == 1 && !l->phase->axes[axis].extent_x) ? 1 : a->strides[axis];
 }
 
 /* Whether what lies between the elements is worth loading: they share sectors anyway. */

@@ -15,7 +15,7 @@ struct af_kstmt lower_combine(enum af_kstmt_kind kind, const struct reduction *r
 
 int lower_chunks(struct lower *l, enum af_dtype acc, uint32_t axes, uint32_t over, uint32_t *ret) {
         int r = lower_value(l, acc, AF_HOLD_CHUNKS, axes, ret);
-        int64_t chunks = (l->p->axes[over].extent + AF_REDUCE_CHUNK - 1) / AF_REDUCE_CHUNK;
+        int64_t n = l->p->axes[over].most, chunks = n / AF_REDUCE_CHUNK + (n % AF_REDUCE_CHUNK != 0);
         if (!r)
                 l->phase->values[*ret].columns = (uint32_t)AF_MIN(chunks, UINT32_MAX / 2);
         return r;
@@ -39,11 +39,11 @@ static int along_row(struct lower *l, const struct reduction *r, uint32_t v, uin
         uint32_t lanes, scratch = AF_NONE, from = v, wide = l->phase->values[v].axes;
         bool sums = r->plan.combine == AF_COMBINE_ADD && r->plan.acc == AF_DTYPE_FLOAT32;
         int e = lower_value(l, r->plan.acc, AF_HOLD_LANES, wide, &lanes);
-        if (!e && sched_ordered(r) && l->p->axes[over].extent > AF_REDUCE_CHUNK) {
+        if (!e && sched_ordered(r) && l->p->axes[over].most > AF_REDUCE_CHUNK) {
                 e = lower_chunks(l, r->plan.acc, wide, over, &from);
                 if (!e)
                         e = lower_emit(l, lower_combine(AF_KSTMT_ROW_CHUNKS, r, from, v, lanes));
-                if (!e && l->p->axes[over].extent > (int64_t)AF_REDUCE_CHUNK * AF_REDUCE_CHUNK)
+                if (!e && l->p->axes[over].most > (int64_t)AF_REDUCE_CHUNK * AF_REDUCE_CHUNK)
                         e = sched_unfit(l->s, "a row of more than 1,048,576 elements in one tile");
         }
         if (!e)
@@ -70,6 +70,9 @@ int lower_resident(struct lower *l, const struct reduction *r, uint32_t v, uint3
         bool rows = axis == l->row && l->inner != AF_NONE && from >> l->inner & 1;
         e = rows ? down_rows(l, r, v, from & ~over, &out) : along_row(l, r, v, axis, from & ~over, &out);
         if (!e)
+                l->dup_x = r->count_x;
+        if (!e)
                 e = lower_program(l, &r->plan.post, &out, l->phase->values[out].hold, from & ~over, ret);
+        l->dup_x = 0;
         return e;
 }

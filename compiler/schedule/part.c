@@ -5,7 +5,7 @@
 
 #include "compiler/schedule/sched.h"
 
-#define REGION_ALIGN 512u
+#define REGION_ALIGN 512
 
 int sched_unfit(struct sched *s, const char *why) {
         *s->why = why;
@@ -35,18 +35,31 @@ bool sched_ordered(const struct reduction *r) {
         return r->plan.acc == AF_DTYPE_FLOAT32 && (r->plan.combine == AF_COMBINE_ADD || r->plan.combine == AF_COMBINE_MUL);
 }
 
+bool sched_set_region(const struct af_graph *g, struct af_region *r, enum af_dtype dtype, int64_t elements, const struct af_region *last) {
+        int64_t bytes, offset = 0;
+        if (!af_size_mul(g, elements, af_dtype_size(dtype), &bytes))
+                return false;
+        if (af_size_is_symbolic(bytes) && (!af_size_ceil_div(g, bytes, REGION_ALIGN, &bytes) || !af_size_mul(g, bytes, REGION_ALIGN, &bytes)))
+                return false;
+        if (last && !af_size_add(g, af_size_join((int64_t)last->offset, last->offset_x), af_size_join((int64_t)last->bytes, last->bytes_x), &offset))
+                return false;
+        offset = af_size_is_symbolic(offset) ? offset : AF_ALIGN_UP(offset, (int64_t)REGION_ALIGN);
+        *r = (struct af_region){.dtype = dtype,
+                                .offset = (uint64_t)af_size_hint(g, offset),
+                                .bytes = (uint64_t)af_size_hint(g, bytes),
+                                .offset_x = af_size_x(offset),
+                                .bytes_x = af_size_x(bytes)};
+        return true;
+}
+
 int sched_add_region(struct sched *s, enum af_dtype dtype, int64_t elements, uint32_t *ret_region) {
         int r = af_arena_grow(s->arena, &s->regions, &s->cap_regions, s->n_regions + 1, sizeof(*s->regions));
         if (r)
                 return r;
-        uint64_t at = 0;
-        if (s->n_regions) {
-                const struct af_region *last = &s->regions[s->n_regions - 1];
-                at = AF_ALIGN_UP(last->offset + last->bytes, REGION_ALIGN);
-        }
-        s->regions[s->n_regions] = (struct af_region){dtype, at, (uint64_t)elements * af_dtype_size(dtype)};
+        const struct af_region *last = s->n_regions ? &s->regions[s->n_regions - 1] : NULL;
+        bool fits = sched_set_region(s->g, &s->regions[s->n_regions], dtype, elements, last);
         *ret_region = s->n_regions++;
-        return 0;
+        return fits ? 0 : sched_unfit(s, "sizes beyond 64 bits");
 }
 
 static int check_dtype(struct sched *s, enum af_dtype d) {
@@ -80,17 +93,16 @@ static int check_nodes(struct sched *s) {
         return 0;
 }
 
-static uint64_t reduced_count(const struct sched *s, uint32_t i) {
+/* Elements combined into one result. */
+static int64_t reduced_count(const struct sched *s, uint32_t i) {
         const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
-        int64_t in[AF_LIMIT_RANK] = {0};
+        int64_t in[AF_LIMIT_RANK] = {0}, count = 1;
         const struct af_attr *axes = af_node_attr(n, AF_ATTR_AXES);
-        uint64_t count = 1;
-        if (!af_value_static_dims(s->g, n->in[0], in))
-                return 0;
-        for (uint32_t d = 0; !axes && d < s->g->values[n->in[0]].rank; d++)
-                count *= (uint64_t)in[d];
-        for (uint32_t k = 0; axes && k < axes->n; k++)
-                count *= (uint64_t)in[axes->ints[k]];
+        uint32_t n_axes = axes ? axes->n : s->g->values[n->in[0]].rank;
+        af_size_dims(s->g, n->in[0], in);
+        for (uint32_t k = 0; k < n_axes; k++)
+                if (!af_size_mul(s->g, count, in[axes ? axes->ints[k] : (int64_t)k], &count))
+                        return INT64_MAX >> 2;
         return count;
 }
 
@@ -99,8 +111,10 @@ static int add_reduction(struct sched *s, uint32_t i) {
         struct reduction *r = &s->reductions[s->n_reductions];
         const char *reason = "no program";
         *r = (struct reduction){.node = i, .real = !s->sp.unit_reduce[i] && !s->sp.empty_reduce[i], .reduced = s->sp.node_reduced[i]};
+        int64_t count = reduced_count(s, i), most = af_size_most(s->g, count);
+        r->count_x = af_size_x(count);
         r->axes = r->real ? s->sp.uses[s->sp.first_use[i]].axes : 0;
-        if (af_expand_reduce(n->op, s->g->values[n->in[0]].dtype, s->g->values[n->out[0]].dtype, reduced_count(s, i), &r->plan, &reason))
+        if (af_expand_reduce(n->op, s->g->values[n->in[0]].dtype, s->g->values[n->out[0]].dtype, (uint64_t)most, &r->plan, &reason))
                 return sched_unfit(s, reason);
         s->n_real += r->real;
         s->reduction_of[i] = s->n_reductions++;
@@ -153,7 +167,9 @@ static int find_space(struct sched *s) {
 
 /* Whether tiles may write over this input: each element is read by the tile that writes it and by no other. */
 static bool same_elements(const struct af_use *load, const struct af_use *store) {
-        return !load->pack && load->offset == store->offset && memcmp(load->strides, store->strides, sizeof(load->strides)) == 0;
+        return !load->pack && load->offset == store->offset && load->offset_x == store->offset_x &&
+               memcmp(load->strides, store->strides, sizeof(load->strides)) == 0 &&
+               memcmp(load->strides_x, store->strides_x, sizeof(load->strides_x)) == 0;
 }
 
 /* An output that takes an input's memory: whoever reads that memory here reads just what its tile writes. */
@@ -200,7 +216,7 @@ static void set_workspace(struct sched *s) {
 }
 
 struct af_karg sched_workspace(const struct af_region *regions, uint32_t n) {
-        uint64_t bytes = AF_ALIGN_UP(regions[n - 1].offset + regions[n - 1].bytes, REGION_ALIGN);
+        uint64_t bytes = AF_ALIGN_UP(regions[n - 1].offset + regions[n - 1].bytes, (uint64_t)REGION_ALIGN);
         return (struct af_karg){
                 .kind = AF_KARG_WORKSPACE, .dtype = AF_DTYPE_UINT8, .value = AF_NONE, .workspace_bytes = bytes, .range_end = bytes};
 }

@@ -40,14 +40,14 @@ static int plan_copy(struct plan *p, uint32_t use, enum pass_kind kind) {
         q->pack = &s->sp.uses[use];
         q->regions = s->pack_region[use];
         for (uint32_t a = 0; a < k->n_axes; a++)
-                q->axes[a] = (struct pass_axis){.extent = k->extent[a], .space_axis = AF_NONE};
+                q->axes[a] = (struct pass_axis){.extent = k->extent[a], .most = k->extent[a], .space_axis = AF_NONE};
         q->n_axes = k->n_axes;
         int64_t inner = k->n_axes ? k->load[k->n_axes - 1] : 0, row = k->n_axes > 1 ? k->load[k->n_axes - 2] : 0;
         uint32_t cross = 0;
         while (cross < k->n_axes && k->load[cross] != 1)
                 cross++;
         if (cross == k->n_axes && (inner ? inner != 1 : row != 0 && row != 1)) /* rows of one element */
-                q->axes[q->n_axes++] = (struct pass_axis){.extent = 1, .space_axis = AF_NONE};
+                q->axes[q->n_axes++] = (struct pass_axis){.extent = 1, .most = 1, .space_axis = AF_NONE};
         q->inner = q->n_axes ? q->n_axes - 1 : AF_NONE;
         q->row = cross + 1 < k->n_axes ? cross : q->n_axes > 1 ? q->n_axes - 2 : AF_NONE; /* a tile spans both contiguous axes */
         return 0;
@@ -88,19 +88,26 @@ static int plan_elementwise(struct plan *p) {
 }
 
 /* Cuts the run into chunks: q combines the elements of each, p's axes keep one result per chunk. */
-static void cut_run(struct plan *p, struct pass *q, int64_t chunk) {
+static bool cut_run(struct plan *p, struct pass *q, int64_t chunk) {
         uint32_t over = q->over;
+        int64_t chunks;
         memmove(&q->axes[over + 1], &q->axes[over], (p->n_axes - over) * sizeof(q->axes[0]));
         q->chunk_axis = over;
         q->over = over + 1;
         q->n_axes++;
-        q->axes[q->over].extent = chunk;
-        q->axes[over].extent = (q->total + chunk - 1) / chunk;
+        q->axes[q->over].extent = q->axes[q->over].most = chunk;
+        q->axes[q->over].x = 0;
+        if (!af_size_ceil_div(p->s->g, af_size_join(q->total, q->total_x), chunk, &chunks))
+                return false;
+        q->axes[over].x = af_size_x(chunks);
+        q->axes[over].extent = af_size_hint(p->s->g, chunks);
+        q->axes[over].most = q->total_most / chunk + (q->total_most % chunk != 0);
         q->axes[over].step *= chunk;
         q->axes[over].reduced = false;
         p->axes[over] = q->axes[over];
         p->axes[over].reduced = true;
         p->axes[over].space_axis = AF_NONE;
+        return true;
 }
 
 /* A region per reduction for the partial results. */
@@ -108,7 +115,8 @@ static int add_partials(struct plan *p, struct pass *q) {
         int64_t elements = 1;
         bool first = true;
         for (uint32_t a = 0; a < p->n_axes; a++)
-                elements *= p->axes[a].extent;
+                if (!af_size_mul(p->s->g, elements, af_size_join(p->axes[a].extent, p->axes[a].x), &elements))
+                        return sched_unfit(p->s, "sizes beyond 64 bits");
         for (uint32_t i = 0; i < p->s->n_reductions; i++) {
                 uint32_t region;
                 if (!p->s->reductions[i].cross)
@@ -137,8 +145,11 @@ static int plan_run(struct plan *p, uint32_t over, int64_t chunk, bool *ret_done
         q->n_axes = p->n_axes;
         q->over = over;
         q->total = p->axes[over].extent;
+        q->total_x = p->axes[over].x;
+        q->total_most = p->axes[over].most;
         if (chunk) {
-                cut_run(p, q, chunk);
+                if (!cut_run(p, q, chunk))
+                        return sched_unfit(p->s, "sizes beyond 64 bits");
         } else {
                 memmove(&p->axes[over], &p->axes[over + 1], (p->n_axes - over - 1) * sizeof(p->axes[0]));
                 p->n_axes--;
@@ -155,7 +166,7 @@ static int plan_run(struct plan *p, uint32_t over, int64_t chunk, bool *ret_done
 
 /* Elements per chunk that the choice asks for, or that must be; 0: none. */
 static int64_t chunk_of(const struct plan *p, uint32_t over, uint32_t choice) {
-        int64_t n = p->axes[over].extent, chunks = (n + AF_REDUCE_CHUNK - 1) / AF_REDUCE_CHUNK;
+        int64_t n = p->axes[over].most, chunks = n / AF_REDUCE_CHUNK + (n % AF_REDUCE_CHUNK != 0);
         if (over == p->n_axes - 1) {
                 bool must = chunks > AF_REDUCE_CHUNK || (p->ordered_mul && chunks > 1);
                 return must || (choice == 1 && chunks > 1) ? AF_REDUCE_CHUNK : 0;
@@ -200,7 +211,12 @@ int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *
         for (uint32_t i = 0; i < s->n_reductions; i++)
                 over |= s->reductions[i].cross ? s->reductions[i].reduced : 0;
         for (uint32_t a = 0; a < s->sp.n_axes; a++)
-                p.axes[a] = (struct pass_axis){.extent = s->sp.extent[a], .space_axis = a, .step = 1, .reduced = over >> a & 1};
+                p.axes[a] = (struct pass_axis){.extent = s->sp.extent[a],
+                                               .x = s->sp.extent_x[a],
+                                               .most = s->sp.most[a],
+                                               .space_axis = a,
+                                               .step = 1,
+                                               .reduced = over >> a & 1};
         r = plan_before(&p);
         if (!r && !s->n_cross) {
                 r = plan_elementwise(&p);

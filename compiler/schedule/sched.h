@@ -14,6 +14,8 @@
 enum pass_kind { PASS_PACK, PASS_UNPACK, PASS_ELEMENTWISE, PASS_LAST, PASS_ROWS };
 struct pass_axis {
         int64_t extent;
+        uint32_t x;          /* of the extent, as size.h has it */
+        int64_t most;        /* greatest extent there can be */
         uint32_t space_axis; /* of the group; AF_NONE: made by chunking or a unit axis */
         int64_t step;        /* elements of the space axis per element of this one */
         bool reduced;
@@ -27,6 +29,8 @@ struct pass {
         uint32_t over;             /* LAST, ROWS: the axis that this pass combines */
         uint32_t chunk_axis;       /* LAST, ROWS: `over` is the elements of this axis' chunks; AF_NONE: the whole run */
         int64_t total;             /* elements of the run, over all chunks */
+        uint32_t total_x;
+        int64_t total_most;
         bool from_group;           /* reads the group's values; else the regions of the pass before */
         bool to_group;             /* ends with the group's outputs; else writes regions */
         const struct af_use *pack; /* PACK, UNPACK */
@@ -39,6 +43,7 @@ struct reduction {
         bool real;              /* combines more than one element */
         bool cross;             /* across tiles, in the plan at hand: has partials, in the order of these; else resident */
         uint32_t axes, reduced; /* bits of the space: of its operand */
+        uint32_t count_x;       /* elements combined into one, where that depends on symbols */
         struct af_reduce_plan plan;
 };
 
@@ -142,6 +147,8 @@ const struct reduction *sched_cross(const struct sched *s, uint32_t position);
 /* Whether float rounding makes the order of combining matter. */
 bool sched_ordered(const struct reduction *r);
 int sched_unfit(struct sched *s, const char *why);
+/* elements (size.h) of dtype behind `last` (NULL: at the start). False where a size does not fit 64 bits. */
+bool sched_set_region(const struct af_graph *g, struct af_region *r, enum af_dtype dtype, int64_t elements, const struct af_region *last);
 /* Region of bytes at the next free place of the workspace. 0 or -ENOMEM. */
 int sched_add_region(struct sched *s, enum af_dtype dtype, int64_t elements, uint32_t *ret_region) AF_WARN_UNUSED;
 

@@ -16,7 +16,7 @@ static bool fits_tile(const struct sched *s, const struct reduction *r) {
                 return false;
         bool lanes = r->reduced == inner || !(r->axes & inner);
         if (lanes && r->plan.combine == AF_COMBINE_MUL && sched_ordered(r)) /* products of chunks have no lane tree of their own */
-                return s->sp.extent[r->reduced == inner ? s->sp.inner : s->sp.row] <= AF_REDUCE_CHUNK;
+                return s->sp.most[r->reduced == inner ? s->sp.inner : s->sp.row] <= AF_REDUCE_CHUNK;
         return true;
 }
 

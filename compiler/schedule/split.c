@@ -79,11 +79,17 @@ static int place_root(struct split *p, uint32_t i) {
         int r = af_arena_grow(p->w->arena, &p->regions, &p->cap_regions, p->n_regions + 1, sizeof(*p->regions));
         if (r)
                 return r;
-        uint64_t at = p->n_regions ? p->regions[p->n_regions - 1].offset + p->regions[p->n_regions - 1].bytes : 0;
-        enum af_dtype d = g->values[v].dtype;
-        p->regions[p->n_regions] = (struct af_region){d, AF_ALIGN_UP(at, 512), (uint64_t)af_value_count(g, v) * af_dtype_size(d)};
+        int64_t dims[AF_LIMIT_RANK], elements = 1;
+        bool fits = true;
+        af_size_dims(g, v, dims);
+        for (uint32_t d = 0; d < g->values[v].rank; d++)
+                fits = fits && af_size_mul(g, elements, dims[d], &elements);
+        fits = fits && sched_set_region(g, &p->regions[p->n_regions], g->values[v].dtype, elements,
+                                        p->n_regions ? &p->regions[p->n_regions - 1] : NULL);
         p->place[i] = PLACE_REGION | p->n_regions++;
-        return 0;
+        if (!fits)
+                *p->w->why = "sizes beyond 64 bits";
+        return fits ? 0 : AF_SCHEDULE_E_UNFIT;
 }
 
 /* Part k with its marks as lists. */

@@ -51,6 +51,27 @@ static uint32_t pitch_of(const struct af_phase *p, uint32_t stage, uint32_t inne
         return AF_ALIGN_UP(inner, 32 / least);
 }
 
+bool af_axis_tiles(const struct af_graph *g, const struct af_axis *x, int64_t *ret) {
+        int64_t n = af_size_join(x->extent, x->extent_x), tiles;
+        if (!x->ragged_tail)
+                return af_size_ceil_div(g, n, x->tile, ret);
+        if (!af_size_add(g, n, -1, &tiles) || !af_size_ceil_div(g, tiles, x->tile, &tiles) || !af_size_add(g, tiles, 1, &tiles))
+                return false;
+        *ret = tiles;
+        return !x->extent_x || af_size_min(g, tiles, n, ret); /* none where there are no chunks */
+}
+
+/* Tiles of the phase as an expression, where they depend on symbols. */
+static bool count_tiles(const struct sched *s, struct af_phase *phase) {
+        int64_t n = 1, tiles;
+        for (uint32_t a = 0; a < phase->n_axes; a++)
+                if (phase->axes[a].role == AF_AXIS_BLOCK &&
+                    (!af_axis_tiles(s->g, &phase->axes[a], &tiles) || !af_size_mul(s->g, n, tiles, &n)))
+                        return false;
+        phase->n_tiles_x = af_size_x(n);
+        return true;
+}
+
 static int64_t tiles_of(const struct af_phase *p, uint32_t a) {
         const struct af_axis *x = &p->axes[a];
         if (x->ragged_tail)
@@ -204,7 +225,7 @@ static int64_t row_unit(const struct pass *p) {
 static int row_candidates(struct sched *s, struct af_phase *ph, const struct pass *p, int64_t inner, struct list *l) {
         int64_t unit = row_unit(p), most;
         if (p->row == AF_NONE || p->whole >> p->row & 1) {
-                add(l, p->row == AF_NONE ? 1 : p->axes[p->row].extent, INT64_MAX);
+                add(l, p->row == AF_NONE ? 1 : p->axes[p->row].most, INT64_MAX);
                 return 0;
         }
         int64_t extent = p->axes[p->row].extent, max = AF_MIN(extent, MAX_ROWS / unit * unit);
@@ -224,11 +245,11 @@ static int row_candidates(struct sched *s, struct af_phase *ph, const struct pas
 
 static int inner_candidates(struct sched *s, struct af_phase *ph, const struct pass *p, struct variant v, struct list *l) {
         if (p->inner == AF_NONE || p->kind == PASS_LAST || v.inner_whole || p->whole >> p->inner & 1) {
-                add(l, p->inner == AF_NONE ? 1 : p->axes[p->inner].extent, INT64_MAX);
+                add(l, p->inner == AF_NONE ? 1 : p->kind == PASS_LAST ? ph->axes[p->inner].tile : p->axes[p->inner].most, INT64_MAX);
                 return 0;
         }
         int64_t extent = p->axes[p->inner].extent, unit = BLOCK_UNIT, most;
-        int64_t rows = p->row != AF_NONE && p->whole >> p->row & 1 ? p->axes[p->row].extent
+        int64_t rows = p->row != AF_NONE && p->whole >> p->row & 1 ? p->axes[p->row].most
                        : p->row != AF_NONE                         ? AF_MIN(p->axes[p->row].extent, row_unit(p))
                                                                    : 1;
         int r = add_largest(s, l, ph, p, false, rows, unit, extent, &most);
@@ -316,7 +337,7 @@ static bool worth_trying(const struct sched *s, const struct pass *p, struct var
                 return v.hoist_expand;
         if (p->inner == AF_NONE || (p->kind != PASS_LAST && p->row == AF_NONE && p->n_axes == 1))
                 return false;
-        return p->axes[p->inner].extent <= (int64_t)s->soc->ub_bytes / 2;
+        return !p->axes[p->inner].x && p->axes[p->inner].extent <= (int64_t)s->soc->ub_bytes / 2;
 }
 
 int sched_tile(struct sched *s, const struct pass *p, struct af_phase *ret_phase) {
@@ -344,7 +365,9 @@ int sched_tile(struct sched *s, const struct pass *p, struct af_phase *ret_phase
                 *ret_phase = ph;
                 found = true;
         }
-        return found ? 0 : sched_unfit(s, "even the smallest tile does not fit the unified buffer");
+        if (!found)
+                return sched_unfit(s, "even the smallest tile does not fit the unified buffer");
+        return count_tiles(s, ret_phase) ? 0 : sched_unfit(s, "sizes beyond 64 bits");
 }
 
 int sched_least(struct sched *s, const struct pass *p) {
@@ -355,8 +378,8 @@ int sched_least(struct sched *s, const struct pass *p) {
                 return r;
         int64_t rows = p->row == AF_NONE ? 1 : AF_MIN(p->axes[p->row].extent, row_unit(p));
         int64_t inner = p->inner == AF_NONE ? 1 : AF_MIN(p->axes[p->inner].extent, p->row == AF_NONE ? AF_KERNEL_ROUND : 64);
-        rows = p->row != AF_NONE && p->whole >> p->row & 1 ? p->axes[p->row].extent : rows;
-        inner = p->inner != AF_NONE && p->whole >> p->inner & 1 ? p->axes[p->inner].extent : inner;
+        rows = p->row != AF_NONE && p->whole >> p->row & 1 ? p->axes[p->row].most : rows;
+        inner = p->inner != AF_NONE && p->whole >> p->inner & 1 ? p->axes[p->inner].most : inner;
         ph.buffers = 1;
         r = fits(s, &ph, p, rows, inner, &ok);
         return r || ok ? r : sched_unfit(s, "even the smallest tile does not fit the unified buffer");

@@ -215,7 +215,8 @@ static void run_kernel(struct run *r, const struct af_kernel *k) {
         AF_CLEANUP(af_buf_deinit) struct af_buf named = AF_BUF_INIT;
         struct memory mem[AF_KERNEL_MAX_ARGS] = {0};
         struct af_diags diags = {0};
-        int e = af_codegen_emit(k, &r->s->templates, &source, &diags);
+        struct af_tiling tiling;
+        int e = af_codegen_emit(k, &r->s->templates, &source, &tiling, &diags);
         if (e) {
                 af_diags_format(&diags, &named);
                 af_buf_put_u8(&named, 0);

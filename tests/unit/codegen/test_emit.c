@@ -20,6 +20,7 @@ struct emitted {
         struct af_kernel *k;
         struct af_templates templates;
         struct af_buf source;
+        struct af_tiling tiling;
 };
 
 static void emit_graph(struct emitted *e, const char *tmpl) {
@@ -37,7 +38,7 @@ static void emit_graph(struct emitted *e, const char *tmpl) {
         cr_assert_eq(kernel_group_make(g, &e->users, nodes, g->n_nodes, &e->group), 0);
         e->group.tmpl = tmpl;
         cr_assert_eq(af_schedule_build(g, &e->group, &e->soc, &e->k, &why), 0, "%s", why);
-        cr_assert_eq(af_codegen_emit(e->k, &e->templates, &e->source, &e->t.diags), 0);
+        cr_assert_eq(af_codegen_emit(e->k, &e->templates, &e->source, &e->tiling, &e->t.diags), 0);
 }
 
 static void emit_text_graph(struct emitted *e, const char *text, const char *tmpl) {
@@ -123,7 +124,7 @@ Test(codegen_emit, a_missing_template_is_named) {
         emit_file(&e, "tf_abs_relu_exp", "pointwise_fusion_kernel");
         AF_CLEANUP(af_buf_deinit) struct af_buf out = AF_BUF_INIT;
         e.group.tmpl = "no_such_kernel";
-        cr_expect_eq(af_codegen_emit(e.k, &e.templates, &out, &e.t.diags), AF_CODEGEN_E_TEMPLATE);
+        cr_expect_eq(af_codegen_emit(e.k, &e.templates, &out, &e.tiling, &e.t.diags), AF_CODEGEN_E_TEMPLATE);
         cr_expect(af_test_diag_has(&e.t.diags, NULL, "no_such_kernel"));
         done(&e);
 }
