@@ -28,7 +28,8 @@ struct af_tiling {
 enum { AF_CODEGEN_E_TEMPLATE = 1 };
 #define AF_SYMBOL_PLACEHOLDER "autofused_@SYMBOL@"
 /*
- * *ret_tiling: memory of the kernel's graph. Writes the source with AF_SYMBOL_PLACEHOLDER where the entry's name goes (the kernel key is over these bytes). 0, -ENOMEM, TEMPLATE.
+ * *ret_tiling: memory of the kernel's graph. Writes the source with AF_SYMBOL_PLACEHOLDER where the entry's name goes (the kernel key is
+ * over these bytes). 0, -ENOMEM, TEMPLATE.
  */
 int af_codegen_emit(const struct af_kernel *k, const struct af_templates *templates, struct af_buf *out, struct af_tiling *ret_tiling,
                     struct af_diags *diags) AF_WARN_UNUSED;

@@ -237,8 +237,11 @@ static int copy_tiling(const struct emit *e, struct af_tiling *ret) {
         for (uint32_t i = 0; i < e->n_fields; i++) {
                 const struct emit_field *f = &e->fields[i];
                 if (f->x)
-                        ret->fields[ret->n++] = (struct af_tiling_field){
-                                .type = strcmp(f->type, "float") == 0 ? 2 : strcmp(f->type, "uint32_t") == 0 ? 0 : 1, .x = f->x, .value = f->value};
+                        ret->fields[ret->n++] = (struct af_tiling_field){.type = strcmp(f->type, "float") == 0      ? 2
+                                                                                 : strcmp(f->type, "uint32_t") == 0 ? 0
+                                                                                                                    : 1,
+                                                                         .x = f->x,
+                                                                         .value = f->value};
         }
         return ret->n <= AF_TILING_MAX_FIELDS ? 0 : -ENOMEM;
 }

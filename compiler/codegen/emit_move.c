@@ -29,7 +29,8 @@ static const char *step_size(struct emit *e, const struct af_access *a, uint32_t
 
 const char *emit_position(struct emit *e, const struct af_kstmt *s) {
         const struct af_access *a = &s->access;
-        const char *text = a->offset_x ? emit_size_x(e, "int64_t", a->offset, a->offset_x, "p%u_offset_v%u", e->phase_no, s->dst == AF_NONE ? s->src[0] : s->dst)
+        const char *text = a->offset_x ? emit_size_x(e, "int64_t", a->offset, a->offset_x, "p%u_offset_v%u", e->phase_no,
+                                                     s->dst == AF_NONE ? s->src[0] : s->dst)
                            : a->offset ? emit_text(e, "%" PRId64, a->offset)
                                        : "";
         for (uint32_t i = 0; i < e->phase->n_axes; i++) {

@@ -32,9 +32,9 @@ bool af_atoms_leaves(struct af_atoms *a, uint32_t atom, uint32_t *list, uint32_t
         return af_atoms_leaves(a, a->items[atom].hi, list, n) && af_atoms_leaves(a, a->items[atom].lo, list, n);
 }
 
-static int split(struct af_atoms *a, uint32_t leaf, int64_t inner) {
+static int split(struct af_atoms *a, uint32_t leaf, int64_t outer, int64_t inner) {
         uint32_t hi, lo;
-        int r = af_atoms_new(a, a->items[leaf].extent / inner, &hi);
+        int r = af_atoms_new(a, outer, &hi);
         if (!r)
                 r = af_atoms_new(a, inner, &lo);
         if (r)
@@ -56,15 +56,16 @@ static int unify_lists(struct af_atoms *a, uint32_t *x, uint32_t nx, uint32_t *y
                         return 1; /* the two lists share an axis that this walk has split */
                 int64_t ep = a->items[p].extent, eq = a->items[q].extent;
                 if (ep != eq) {
-                        uint32_t big = ep > eq ? p : q;
-                        int64_t small = AF_MIN(ep, eq);
-                        if (a->items[big].extent % small)
+                        int64_t outer;
+                        bool first = af_size_divide(a->g, ep, eq, &outer);
+                        uint32_t big = first ? p : q;
+                        if (!first && !af_size_divide(a->g, eq, ep, &outer))
                                 return 1;
-                        int r = split(a, big, small);
+                        int r = split(a, big, outer, first ? eq : ep);
                         if (r)
                                 return r;
-                        a->items[a->items[big].lo].parent = ep > eq ? q : p;
-                        if (ep > eq)
+                        a->items[a->items[big].lo].parent = first ? q : p;
+                        if (first)
                                 x[nx - 1] = a->items[big].hi, ny--;
                         else
                                 y[ny - 1] = a->items[big].hi, nx--;

@@ -271,8 +271,13 @@ static int find_shared(struct build *b, const struct af_store *stores, uint32_t 
 
 int af_space_build(struct af_arena *arena, const struct af_members *m, const struct af_store *stores, uint32_t n_stores,
                    enum af_packing packing, bool share, struct af_space *ret_space, const char **ret_why) {
-        struct build b = {
-                .arena = arena, .m = m, .space = ret_space, .why = ret_why, .atoms = {.arena = arena}, .packing = packing, .share = share};
+        struct build b = {.arena = arena,
+                          .m = m,
+                          .space = ret_space,
+                          .why = ret_why,
+                          .atoms = {.g = m->g, .arena = arena},
+                          .packing = packing,
+                          .share = share};
         *ret_space = (struct af_space){0};
         b.node_dims = af_arena_calloc(arena, m->n, sizeof(*b.node_dims));
         ret_space->first_use = af_arena_calloc(arena, m->n + 1, sizeof(uint32_t));

@@ -85,6 +85,7 @@ int af_space_build(struct af_arena *arena, const struct af_members *m, const str
 
 /* internal to axes*.c: axes before merging */
 struct af_atoms {
+        const struct af_graph *g;
         struct af_arena *arena;
         struct af_atom {
                 int64_t extent;

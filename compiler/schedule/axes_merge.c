@@ -123,7 +123,7 @@ static int spread_atom(struct build *b, struct order *o, uint32_t atom, int64_t 
                         return unfit(b, "no value spans every axis");
                 strides[p] = stride;
                 *vary |= stride ? UINT64_C(1) << p : 0;
-                if (__builtin_mul_overflow(stride, o->extent[p], &stride))
+                if (!af_size_mul(b->m->g, stride, o->extent[p], &stride))
                         return unfit(b, "strides beyond 64 bits");
         }
         return 0;
@@ -138,37 +138,40 @@ static int spread(struct build *b, struct order *o, const struct af_dims *d, con
         return r;
 }
 
-static void dense(const struct order *o, uint64_t axes, int64_t *strides) {
+/* Strides of a dense copy; of what is larger than memory they mean nothing, and nobody allocates it. */
+static void dense(const struct build *b, const struct order *o, uint64_t axes, int64_t *strides) {
         int64_t s = 1;
         for (uint32_t p = o->n; p-- > 0;) {
                 strides[p] = axes >> p & 1 ? s : 0;
-                s *= axes >> p & 1 ? o->extent[p] : 1;
+                if (axes >> p & 1 && !af_size_mul(b->m->g, s, o->extent[p], &s))
+                        s = 1;
         }
 }
 
 static int place_input(struct build *b, struct order *o, struct raw_use *u, struct line *l) {
         int64_t strides[AF_LIMIT_RANK];
-        if (u->use.base_kind != AF_BASE_INDEX && !af_value_static_strides(b->m->g, u->use.base, strides))
-                return unfit(b, "symbolic strides");
-        if (b->m->g->values[u->use.base].kind == AF_VALUE_INPUT &&
-            !af_expr_is_const(&b->m->g->exprs, b->m->g->inputs[b->m->g->values[u->use.base].index].offset, &u->use.offset))
-                return unfit(b, "symbolic offset");
+        if (u->use.base_kind != AF_BASE_INDEX && !af_size_strides(b->m->g, u->use.base, strides))
+                return unfit(b, "strides beyond 64 bits");
+        if (b->m->g->values[u->use.base].kind == AF_VALUE_INPUT)
+                u->use.offset = af_size_from(b->m->g, b->m->g->inputs[b->m->g->values[u->use.base].index].offset);
         const struct address *a = u->address;
         int r = a ? 0 : spread(b, o, &u->base_dims, strides, l->load, &l->vary);
         for (uint32_t i = 0; a && !r && i < a->n; i++)
                 r = spread_atom(b, o, a->atom[i], a->stride[i], l->load, &l->vary);
-        if (a && __builtin_add_overflow(u->use.offset, a->offset, &u->use.offset))
+        if (a && !af_size_add(b->m->g, u->use.offset, a->offset, &u->use.offset))
                 return unfit(b, "strides beyond 64 bits");
         memcpy(l->strides, l->load, o->n * sizeof(*l->load));
         return r;
 }
 
-static void row_major(const struct af_dims *d, int64_t *strides) {
+static bool row_major(const struct build *b, const struct af_dims *d, int64_t *strides) {
         int64_t s = 1;
         for (uint32_t i = d->rank; i-- > 0;) {
                 strides[i] = s;
-                s *= d->dim[i];
+                if (!af_size_mul(b->m->g, s, d->dim[i], &s))
+                        return false;
         }
+        return true;
 }
 
 static int place_store(struct build *b, struct order *o, struct raw_use *u, struct line *l) {
@@ -177,15 +180,17 @@ static int place_store(struct build *b, struct order *o, struct raw_use *u, stru
         uint32_t into = u->store->into, value = into == AF_NONE ? u->use.value : into;
         struct af_dims whole = u->dims;
         l->vary = l->axes;
-        if (into != AF_NONE && !af_value_static_dims(b->m->g, into, whole.dim))
-                return unfit(b, "symbolic shape");
-        if (!b->m->g->values[value].strides)
-                row_major(&whole, strides);
-        else if (!af_value_static_strides(b->m->g, value, strides))
-                return unfit(b, "symbolic strides");
+        if (into != AF_NONE)
+                af_size_dims(b->m->g, into, whole.dim);
+        bool stated = b->m->g->values[value].strides;
+        if (stated ? !af_size_strides(b->m->g, value, strides) : !row_major(b, &whole, strides))
+                return unfit(b, "strides beyond 64 bits");
         u->use.offset = 0;
-        for (uint32_t d = 0; into != AF_NONE && d < whole.rank; d++)
-                u->use.offset += u->store->start[d] * strides[d];
+        for (uint32_t d = 0; into != AF_NONE && d < whole.rank; d++) {
+                int64_t at;
+                if (!af_size_mul(b->m->g, u->store->start[d], strides[d], &at) || !af_size_add(b->m->g, u->use.offset, at, &u->use.offset))
+                        return unfit(b, "strides beyond 64 bits");
+        }
         return spread(b, o, &u->dims, strides, l->strides, &vary);
 }
 
@@ -247,8 +252,9 @@ static void find_joins(const struct build *b, struct order *o) {
                 o->join[p] = true;
                 for (uint32_t i = 0; o->join[p] && i < b->n_uses; i++) {
                         const struct line *l = &o->lines[i];
+                        int64_t run;
                         if (l->access)
-                                o->join[p] = l->strides[p] == l->strides[p + 1] * o->extent[p + 1];
+                                o->join[p] = af_size_mul(b->m->g, l->strides[p + 1], o->extent[p + 1], &run) && l->strides[p] == run;
                         if (l->reduces)
                                 o->join[p] &=
                                         !((l->reduced >> p ^ l->reduced >> (p + 1)) & 1) && !((l->axes >> p ^ l->axes >> (p + 1)) & 1);
@@ -281,7 +287,7 @@ static void tile_axes(const struct order *o, uint32_t *ret_row, uint32_t *ret_in
 static double bytes_of(const struct build *b, const struct order *o, uint32_t use) {
         double bytes = af_dtype_size(b->m->g->values[b->uses[use].use.value].dtype);
         for (uint32_t p = 0; p < o->n; p++)
-                bytes *= o->lines[use].vary >> p & 1 ? (double)o->extent[p] : 1;
+                bytes *= o->lines[use].vary >> p & 1 ? (double)af_size_hint(b->m->g, o->extent[p]) : 1;
         return bytes;
 }
 
@@ -321,6 +327,8 @@ static bool moves(const struct build *b, const struct order *o, uint32_t use, ui
         b->space->raw = true;
         if (across == 1)
                 return true;
+        if (af_size_is_symbolic(along))
+                return false;
         size = (int64_t)af_dtype_size(b->m->g->values[b->uses[use].use.value].dtype);
         for (uint32_t p = 0; p < o->n; p++)
                 lies |= l->strides[p] == 1;
@@ -349,7 +357,7 @@ static int settle(struct build *b, struct order *o) {
                         if (o->lines[i].memory) {
                                 o->lines[i].packed = true;
                                 o->lines[i].vary = o->lines[i].axes;
-                                dense(o, o->lines[i].vary, o->lines[i].strides);
+                                dense(b, o, o->lines[i].vary, o->lines[i].strides);
                         }
         for (bool again = true; again;) {
                 uint32_t row, inner;
@@ -366,7 +374,7 @@ static int settle(struct build *b, struct order *o) {
                         if (i >= b->space->first_store)
                                 memcpy(l->load, l->strides, o->n * sizeof(*l->load));
                         l->packed = again = true;
-                        dense(o, l->vary, l->strides);
+                        dense(b, o, l->vary, l->strides);
                 }
         }
         return runs_whole(o, b->n_uses) ? 0 : unfit(b, "reduced axes that do not merge");
@@ -383,6 +391,9 @@ static int make_pack(struct build *b, const struct order *o, const struct line *
         for (uint32_t p = 0; p < o->n; p++) {
                 if (!(l->vary >> p & 1))
                         continue;
+                if (af_size_is_symbolic(o->extent[p]) || af_size_is_symbolic(l->load[p]) || af_size_is_symbolic(l->strides[p]) ||
+                    af_size_is_symbolic(use->offset))
+                        return unfit(b, "a layout that needs a copy, of a size that depends on symbols");
                 k->elements *= o->extent[p];
                 uint32_t n = k->n_axes;
                 if (n && k->load[n - 1] == l->load[p] * o->extent[p]) {
@@ -470,6 +481,24 @@ static uint32_t merged_bits(const struct order *o, const uint32_t *merged, uint6
         return m;
 }
 
+/* From one int each to a number at the hints and an expression. */
+static void settle_sizes(const struct af_graph *g, struct af_space *s) {
+        for (uint32_t a = 0; a < s->n_axes; a++) {
+                s->extent_x[a] = af_size_x(s->extent[a]);
+                s->most[a] = af_size_most(g, s->extent[a]);
+                s->extent[a] = af_size_hint(g, s->extent[a]);
+        }
+        for (uint32_t i = 0; i < s->n_uses; i++) {
+                struct af_use *u = &s->uses[i];
+                u->offset_x = af_size_x(u->offset);
+                u->offset = af_size_hint(g, u->offset);
+                for (uint32_t a = 0; a < s->n_axes; a++) {
+                        u->strides_x[a] = af_size_x(u->strides[a]);
+                        u->strides[a] = af_size_hint(g, u->strides[a]);
+                }
+        }
+}
+
 static int finish(struct build *b, struct order *o) {
         struct af_space *s = b->space;
         uint32_t merged[AF_ATOMS_MAX], row, inner;
@@ -479,7 +508,8 @@ static int finish(struct build *b, struct order *o) {
                         return unfit(b, "too many axes that do not merge");
                 s->n_axes += joined ? 0 : 1;
                 merged[p] = s->n_axes - 1;
-                s->extent[merged[p]] = o->extent[p] * (joined ? s->extent[merged[p]] : 1);
+                if (!af_size_mul(b->m->g, o->extent[p], joined ? s->extent[merged[p]] : 1, &s->extent[merged[p]]))
+                        return unfit(b, "sizes beyond 64 bits");
         }
         tile_axes(o, &row, &inner);
         s->row = row == AF_NONE ? AF_NONE : merged[row];
@@ -505,6 +535,7 @@ static int finish(struct build *b, struct order *o) {
                 if (r)
                         return r;
         }
+        settle_sizes(b->m->g, s);
         return 0;
 }
 

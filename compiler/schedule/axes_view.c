@@ -24,8 +24,7 @@ static int fit(struct build *b, int r, const char *why) {
 
 int af_view_load_dims(struct build *b, uint32_t value, struct af_dims *ret) {
         ret->rank = b->m->g->values[value].rank;
-        if (!af_value_static_dims(b->m->g, value, ret->dim))
-                return af_view_unfit(b, "symbolic shape");
+        af_size_dims(b->m->g, value, ret->dim);
         return 0;
 }
 
@@ -80,7 +79,7 @@ static int address_spread(struct build *b, struct address *a, uint32_t atom, int
                 return af_view_unfit(b, "too many axes");
         while (!r && n > 0) {
                 r = address_add(b, a, list[--n], stride);
-                if (!r && __builtin_mul_overflow(stride, b->atoms.items[list[n]].extent, &stride))
+                if (!r && !af_size_mul(b->m->g, stride, b->atoms.items[list[n]].extent, &stride))
                         return af_view_unfit(b, "strides beyond 64 bits");
         }
         return r;
@@ -97,8 +96,8 @@ static int address_now(struct build *b, const struct raw_use *u, struct address 
                         r = address_spread(b, ret, u->address->atom[i], u->address->stride[i]);
                 return r;
         }
-        if (!af_value_static_strides(b->m->g, u->use.base, strides))
-                return af_view_unfit(b, "symbolic strides");
+        if (!af_size_strides(b->m->g, u->use.base, strides))
+                return af_view_unfit(b, "strides beyond 64 bits");
         for (uint32_t i = 0; !r && i < u->base_dims.rank; i++)
                 r = u->base_dims.atom[i] == AF_NONE ? 0 : address_spread(b, ret, u->base_dims.atom[i], strides[i]);
         return r;
@@ -116,9 +115,12 @@ static int dim_stride(struct build *b, const struct address *a, uint32_t atom, i
         uint32_t list[AF_ATOMS_MAX], n = 0;
         if (!af_atoms_leaves(&b->atoms, atom, list, &n))
                 return af_view_unfit(b, "too many axes");
-        for (uint32_t i = 0; i + 1 < n; i++)
-                if (stride_of(a, list[i]) != stride_of(a, list[i + 1]) * b->atoms.items[list[i + 1]].extent)
+        for (uint32_t i = 0; i + 1 < n; i++) {
+                int64_t next;
+                if (!af_size_mul(b->m->g, stride_of(a, list[i + 1]), b->atoms.items[list[i + 1]].extent, &next) ||
+                    stride_of(a, list[i]) != next)
                         return af_view_unfit(b, "a slice of an axis that lies in pieces in memory");
+        }
         *ret = stride_of(a, list[n - 1]);
         return 0;
 }
@@ -144,11 +146,10 @@ static int slice_axes(struct build *b, const struct af_node *n, struct raw_use *
                                 r = address_add(b, next, list[j], stride_of(&now, list[j]));
                         continue;
                 }
-                if (!af_expr_is_const(&b->m->g->exprs, starts->dims[i], &start))
-                        return af_view_unfit(b, "symbolic slice");
+                start = af_size_from(b->m->g, starts->dims[i]);
                 r = dim_stride(b, &now, out->atom[i], &stride);
-                if (!r && (__builtin_mul_overflow(start, stride, &offset) || __builtin_add_overflow(next->offset, offset, &next->offset) ||
-                           __builtin_mul_overflow(stride, steps->ints[i], &stride)))
+                if (!r && (!af_size_mul(b->m->g, start, stride, &offset) || !af_size_add(b->m->g, next->offset, offset, &next->offset) ||
+                           !af_size_mul(b->m->g, stride, steps->ints[i], &stride)))
                         return af_view_unfit(b, "strides beyond 64 bits");
                 out->atom[i] = AF_NONE;
                 if (!r && out->dim[i] != 1)

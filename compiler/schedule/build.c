@@ -186,7 +186,8 @@ static int build_parts(struct whole *w, const struct part *parts, uint32_t n, st
                 return 0;
         const struct af_region *last = &regions[n_regions - 1];
         int64_t end;
-        if (!af_size_add(w->g, af_size_join((int64_t)last->offset, last->offset_x), af_size_join((int64_t)last->bytes, last->bytes_x), &end))
+        if (!af_size_add(w->g, af_size_join((int64_t)last->offset, last->offset_x), af_size_join((int64_t)last->bytes, last->bytes_x),
+                         &end))
                 return unfit(w, "sizes beyond 64 bits");
         k->workspace_x = af_size_x(end);
         w->args[k->n_args++] = sched_workspace(regions, n_regions);

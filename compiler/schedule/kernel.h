@@ -34,11 +34,11 @@ struct af_axis {
         enum af_axis_role role;
         bool reduced;
         /* A chunked axis is two: chunk (outer) and element. The element axis of the last chunk may be short. */
-        uint32_t chunk_axis; /* element axis: its chunk axis; else AF_NONE */
-        int64_t total;       /* element axis: elements over all chunks */
+        uint32_t chunk_axis;        /* element axis: its chunk axis; else AF_NONE */
+        int64_t total;              /* element axis: elements over all chunks */
         uint32_t extent_x, total_x; /* with symbols (size.h): extent and total are those at the hints */
         int64_t most;               /* greatest extent there can be */
-        bool ragged_tail;    /* chunk axis: the short last chunk is a tile of its own */
+        bool ragged_tail;           /* chunk axis: the short last chunk is a tile of its own */
 };
 
 enum af_karg_kind { AF_KARG_INPUT, AF_KARG_OUTPUT, AF_KARG_WORKSPACE };
@@ -154,8 +154,8 @@ struct af_phase {
         struct af_knode *nodes; /* nodes[0..n_roots): the body of one block tile; children follow */
         uint32_t n_values, n_stmts, n_stages, n_nodes, n_roots;
         uint32_t cap_values, cap_stmts, cap_stages, cap_nodes;
-        int64_t n_tiles;  /* product over BLOCK axes of their tiles */
-        uint32_t blocks;  /* cores that it is best spread over */
+        int64_t n_tiles; /* product over BLOCK axes of their tiles */
+        uint32_t blocks; /* cores that it is best spread over */
         uint32_t n_tiles_x;
         uint32_t levels;  /* LEVELS */
         uint32_t buffers; /* 1 or 2 per queue */

@@ -31,7 +31,7 @@ struct lower {
         struct stmt_list lists[N_STAGES][3]; /* per stage: loads, compute, stores */
         uint32_t *node_value;                /* per node: its value in this context, or AF_NONE */
         uint32_t op_node;                    /* for comments */
-        uint32_t dup_x;                      /* what a program's constant stands for: the count of a mean, where that depends on symbols; 0 */
+        uint32_t dup_x; /* what a program's constant stands for: the count of a mean, where that depends on symbols; 0 */
 };
 
 /* A new value; id in *ret. */

@@ -23,7 +23,9 @@ static int index_tile(struct lower *l, const struct af_access *access, uint32_t 
         if (l->row == AF_NONE || l->inner == AF_NONE || !access->strides[l->row] || !access->strides[l->inner])
                 return index_line(l, access, ret);
         along.strides[l->inner] = access->strides[l->inner];
+        along.strides_x[l->inner] = access->strides_x[l->inner];
         across.strides[l->inner] = 0;
+        across.strides_x[l->inner] = 0;
         int r = index_line(l, &along, &x);
         if (!r)
                 r = index_line(l, &across, &y);
@@ -69,8 +71,9 @@ int lower_iota(struct lower *l, uint32_t i) {
         enum af_dtype d = s->g->values[n->out[0]].dtype, made = AF_DTYPE_INT32;
         struct af_access access;
         uint32_t v;
-        lower_access(l, &s->sp.uses[s->sp.first_use[i]], AF_NONE, &access);
-        int r = index_tile(l, &access, &v);
+        int r = lower_access(l, &s->sp.uses[s->sp.first_use[i]], AF_NONE, &access);
+        if (!r)
+                r = index_tile(l, &access, &v);
         if (!r && af_dtype_size(d) == 8) /* nothing expands 64 bits */
                 r = lower_expand(l, v, lower_hold(l, lower_axes_of(l, s->sp.node_axes[i])), &v);
         if (!r && af_dtype_kind(d) == 'f') {

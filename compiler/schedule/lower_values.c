@@ -67,7 +67,11 @@ int lower_prim(struct lower *l, struct af_prim_ins ins, enum af_hold hold, uint3
         uint32_t v;
         int r = lower_value(l, ins.to, hold, axes, &v);
         if (!r)
-                r = lower_emit(l, (struct af_kstmt){.kind = AF_KSTMT_PRIM, .dst = v, .src = {a, b, c}, .ins = ins, .imm_x = ins.prim == AF_PRIM_DUP ? l->dup_x : 0});
+                r = lower_emit(l, (struct af_kstmt){.kind = AF_KSTMT_PRIM,
+                                                    .dst = v,
+                                                    .src = {a, b, c},
+                                                    .ins = ins,
+                                                    .imm_x = ins.prim == AF_PRIM_DUP ? l->dup_x : 0});
         if (!r)
                 *ret = v;
         return r;
@@ -225,8 +229,8 @@ int lower_constant(struct lower *l, enum af_dtype dtype, uint64_t bits, uint32_t
 }
 
 static bool same_access(const struct af_access *a, const struct af_access *b) {
-        return a->arg == b->arg && a->offset == b->offset && a->offset_x == b->offset_x && memcmp(a->strides, b->strides, sizeof(a->strides)) == 0 &&
-               memcmp(a->strides_x, b->strides_x, sizeof(a->strides_x)) == 0;
+        return a->arg == b->arg && a->offset == b->offset && a->offset_x == b->offset_x &&
+               memcmp(a->strides, b->strides, sizeof(a->strides)) == 0 && memcmp(a->strides_x, b->strides_x, sizeof(a->strides_x)) == 0;
 }
 
 /* One load per distinct access. */

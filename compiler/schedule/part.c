@@ -39,9 +39,11 @@ bool sched_set_region(const struct af_graph *g, struct af_region *r, enum af_dty
         int64_t bytes, offset = 0;
         if (!af_size_mul(g, elements, af_dtype_size(dtype), &bytes))
                 return false;
-        if (af_size_is_symbolic(bytes) && (!af_size_ceil_div(g, bytes, REGION_ALIGN, &bytes) || !af_size_mul(g, bytes, REGION_ALIGN, &bytes)))
+        if (af_size_is_symbolic(bytes) &&
+            (!af_size_ceil_div(g, bytes, REGION_ALIGN, &bytes) || !af_size_mul(g, bytes, REGION_ALIGN, &bytes)))
                 return false;
-        if (last && !af_size_add(g, af_size_join((int64_t)last->offset, last->offset_x), af_size_join((int64_t)last->bytes, last->bytes_x), &offset))
+        if (last && !af_size_add(g, af_size_join((int64_t)last->offset, last->offset_x), af_size_join((int64_t)last->bytes, last->bytes_x),
+                                 &offset))
                 return false;
         offset = af_size_is_symbolic(offset) ? offset : AF_ALIGN_UP(offset, (int64_t)REGION_ALIGN);
         *r = (struct af_region){.dtype = dtype,

@@ -24,11 +24,11 @@ struct pass {
         enum pass_kind kind;
         struct pass_axis axes[AF_KERNEL_MAX_AXES];
         uint32_t n_axes;
-        uint32_t row, inner;       /* axes that a tile spans, or AF_NONE */
-        uint32_t whole;            /* bits: row and inner axis that a tile must hold whole, for resident reductions */
-        uint32_t over;             /* LAST, ROWS: the axis that this pass combines */
-        uint32_t chunk_axis;       /* LAST, ROWS: `over` is the elements of this axis' chunks; AF_NONE: the whole run */
-        int64_t total;             /* elements of the run, over all chunks */
+        uint32_t row, inner; /* axes that a tile spans, or AF_NONE */
+        uint32_t whole;      /* bits: row and inner axis that a tile must hold whole, for resident reductions */
+        uint32_t over;       /* LAST, ROWS: the axis that this pass combines */
+        uint32_t chunk_axis; /* LAST, ROWS: `over` is the elements of this axis' chunks; AF_NONE: the whole run */
+        int64_t total;       /* elements of the run, over all chunks */
         uint32_t total_x;
         int64_t total_most;
         bool from_group;           /* reads the group's values; else the regions of the pass before */

@@ -254,18 +254,23 @@ Test(schedule_axes, a_slice_of_what_is_computed_is_refused) {
         af_test_graph_deinit(&c.t);
 }
 
-Test(schedule_axes, symbols_are_refused) {
+Test(schedule_axes, symbols_become_extents_and_strides) {
         struct space_case c;
-        make(&c, "'symbols':[{'name':'s0','min':1,'max':64}],'inputs':[{'name':'x','dtype':'float32','shape':['s0',6]}],"
-                 "'nodes':[{'name':'n','op':'abs','inputs':['x']," ONE_OUT("t", "['s0',6]") "}],'outputs':['t']");
-        cr_assert_eq(c.r, AF_SCHEDULE_E_UNFIT);
-        cr_assert_str_eq(c.why, "symbolic shape");
+        make(&c, "'symbols':[{'name':'s0','min':1,'max':64}],'inputs':[{'name':'x','dtype':'float32','shape':[6,'s0',5]},"
+                 "{'name':'y','dtype':'float32','shape':[6,1,1]}],'nodes':[{'name':'n','op':'add','inputs':['x','y']," ONE_OUT(
+                         "t", "[6,'s0',5]") "}],'outputs':['t']");
+        cr_assert_eq(c.r, 0, "%s", c.why);
+        cr_assert_eq(c.s.n_axes, 2);
+        cr_expect(c.s.extent[0] == 6 && !c.s.extent_x[0] && c.s.most[0] == 6);
+        cr_expect(c.s.extent_x[1] && c.s.most[1] == 320);
+        cr_expect(c.s.uses[0].strides_x[0] && !c.s.uses[0].strides_x[1] && c.s.uses[0].strides[1] == 1);
         af_test_graph_deinit(&c.t);
 }
 
 Test(schedule_axes, atoms_split_both_ways) {
         struct af_arena arena;
-        struct af_atoms a = {.arena = &arena};
+        struct af_graph g = {0}; /* no symbols */
+        struct af_atoms a = {.g = &g, .arena = &arena};
         struct af_dims x = {.rank = 2}, y = {.rank = 2};
         af_arena_init(&arena, 0);
         cr_assert(!af_atoms_new(&a, 12, &x.atom[0]) && !af_atoms_new(&a, 10, &x.atom[1]));
