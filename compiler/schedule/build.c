@@ -67,15 +67,13 @@ static int add_pieces(struct whole *w, struct af_store store, uint32_t place, un
         store.into = store.into == AF_NONE ? value : store.into;
         for (uint32_t i = 0; i < n->n_in; i++) {
                 int64_t dims[AF_LIMIT_RANK];
-                if (!af_value_static_dims(g, n->in[i], dims)) {
-                        *w->why = "symbolic shape";
-                        return AF_SCHEDULE_E_UNFIT;
-                }
+                af_size_dims(g, n->in[i], dims);
                 store.value = n->in[i];
                 int r = add_pieces(w, store, place, depth + 1);
                 if (r)
                         return r;
-                store.start[axis] += dims[axis];
+                if (!af_size_add(g, store.start[axis], dims[axis], &store.start[axis]))
+                        return unfit(w, "sizes beyond 64 bits");
         }
         return 0;
 }
