@@ -9,8 +9,9 @@
 #include "compiler/driver/job.h"
 
 struct order {
-        uint32_t *n_wait;        /* per unit: unmet dependencies */
-        uint32_t *first, *edges; /* CSR: units that wait for this one */
+        uint32_t *n_wait;                /* per unit: unmet dependencies */
+        uint32_t *first, *edges;         /* CSR: units that wait for this one */
+        uint32_t *before_first, *before; /* af_graph_order_edges */
         uint32_t *heap, n_heap;
 };
 
@@ -53,7 +54,6 @@ static uint32_t maker(const struct af_job *job, uint32_t v, const uint32_t *thro
 static void each_edge(const struct af_job *job, const uint32_t *through, void (*visit)(struct order *, uint32_t, uint32_t),
                       struct order *o) {
         const struct af_graph *g = &job->graph;
-        uint32_t last_effect = AF_NONE;
         for (uint32_t n = 0; n < g->n_nodes; n++) {
                 uint32_t to = job->unit_of_node[n];
                 if (to == AF_NONE)
@@ -63,12 +63,14 @@ static void each_edge(const struct af_job *job, const uint32_t *through, void (*
                         if (from != AF_NONE && from != to)
                                 visit(o, from, to);
                 }
-                if (g->nodes[n].effects) {
-                        if (last_effect != AF_NONE && last_effect != to)
-                                visit(o, last_effect, to);
-                        last_effect = to;
-                }
         }
+        /* effects, and readers of an input before what takes its memory over */
+        for (uint32_t n = 0; n < g->n_nodes; n++)
+                for (uint32_t k = o->before_first[n]; k < o->before_first[n + 1]; k++) {
+                        uint32_t from = job->unit_of_node[o->before[k]], to = through[n];
+                        if (from != AF_NONE && to != AF_NONE && from != to)
+                                visit(o, from, to);
+                }
 }
 
 static void count_edge(struct order *o, uint32_t from, uint32_t to) {
@@ -141,6 +143,9 @@ int af_pass_order(struct af_job *job) {
         uint32_t *through = af_arena_calloc(job->arena, g->n_nodes, sizeof(uint32_t));
         if (!o.n_wait || !o.first || !through)
                 return -ENOMEM;
+        r = af_graph_order_edges(g, &o.before_first, &o.before);
+        if (r)
+                return r < 0 ? r : AF_DRIVER_E_INVALID;
         for (uint32_t n = 0; n < g->n_nodes; n++) {
                 through[n] = job->unit_of_node[n];
                 if (through[n] == AF_NONE && g->nodes[n].n_in)

@@ -146,18 +146,10 @@ static int alone_reason(struct fuse *f, uint32_t node, const char **ret_why) {
 
 int fuse_classify(struct fuse *f) {
         const struct af_graph *g = f->g;
-        uint32_t last_effect = AF_NONE;
         for (uint32_t n = 0; n < g->n_nodes; n++) {
                 const struct af_node *node = &g->nodes[n];
-                f->effect_prev[n] = f->effect_next[n] = AF_NONE;
                 if (!f->live[n])
                         continue;
-                if (node->effects) {
-                        f->effect_prev[n] = last_effect;
-                        if (last_effect != AF_NONE)
-                                f->effect_next[last_effect] = n;
-                        last_effect = n;
-                }
                 /* squeeze and unsqueeze keep any strides; a reshape is the same memory only where that has no gaps */
                 if (af_op_info(node->op)->cls == AF_CLASS_VIEW)
                         f->alias[n] = node->op != AF_OP_RESHAPE || is_dense(g, node->in[0]);

@@ -257,8 +257,7 @@ static int index_users(struct fuse *f) {
 
 static int allocate(struct fuse *f) {
         uint32_t n = f->g->n_nodes, n_values = f->g->n_values;
-        uint32_t **const per_node[] = {&f->parent, &f->next,    &f->effect_next, &f->effect_prev, &f->mark,
-                                       &f->stack,  &f->forward, &f->backward,    &f->slots,       &f->nodes};
+        uint32_t **const per_node[] = {&f->parent, &f->next, &f->mark, &f->stack, &f->forward, &f->backward, &f->slots, &f->nodes};
         for (size_t i = 0; i < AF_ARRAY_SIZE(per_node); i++)
                 if (!(*per_node[i] = af_arena_calloc(&f->scratch, (size_t)n + 1, sizeof(uint32_t))))
                         return -ENOMEM;
@@ -293,13 +292,15 @@ static int start(struct fuse *f) {
                 r = fuse_ask_init(f);
         if (!r)
                 r = fuse_classify(f);
+        if (!r)
+                r = fuse_order_init(f);
         for (uint32_t n = 0; !r && n < f->g->n_nodes; n++) {
                 f->parent[n] = n;
                 f->next[n] = AF_NONE;
                 if (f->live[n])
                         r = fuse_single(f, n);
         }
-        return r;
+        return r ? r : fuse_renumber(f);
 }
 
 static int (*const steps[])(struct fuse *f) = {start, scan};

@@ -106,7 +106,8 @@ struct fuse {
         bool *live, *after_reduce;
         const char **fallback;
         bool *alias; /* a view that may stay outside every kernel */
-        uint32_t *effect_next, *effect_prev;
+        /* order that no operand shows (af_graph_order_edges), CSR over nodes, in both directions */
+        uint32_t *before_first, *before, *after_first, *after;
         uint32_t *mark, mark_now; /* of group roots */
         uint32_t *stack, *forward, *backward, *slots;
         /* per value */
@@ -170,6 +171,10 @@ int fuse_ask_init(struct fuse *f) AF_WARN_UNUSED;
 /* The schedule's answer about f->nodes, which store f->stored; asked once for all sets that are alike. ret->bytes is never negative. */
 bool fuse_ask(struct fuse *f, uint32_t n_nodes, struct af_fuse_answer *ret);
 
+/* ---- order.c ---- */
+/* Fills before and after; alias and live are known. 0 or -errno. */
+int fuse_order_init(struct fuse *f) AF_WARN_UNUSED;
+
 /* ---- classify.c ---- */
 /* ---- siblings.c ---- */
 /* Merges groups that read the same values; *ret_merged: some did. 0 or -ENOMEM. */
@@ -184,7 +189,7 @@ uint32_t fuse_node_dtypes(const struct fuse *f, uint32_t node);
 bool fuse_is_immediate(const struct af_graph *g, uint32_t value);
 /* Nodes that an output or an effect needs: fills live and is_output. */
 void fuse_mark_live(struct fuse *f);
-/* Fills fallback, alias, effects. 0 or -ENOMEM. */
+/* Fills fallback and alias. 0 or -ENOMEM. */
 int fuse_classify(struct fuse *f) AF_WARN_UNUSED;
 
 /* ---- emit.c ---- */

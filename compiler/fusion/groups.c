@@ -93,8 +93,7 @@ int fuse_single(struct fuse *f, uint32_t node) {
 /* ---- neighbours of a group ---- */
 
 struct walk { /* over the edges of a group's nodes, in one direction */
-        uint32_t node, out, at;
-        bool effect_done;
+        uint32_t node, out, at, order_at;
 };
 
 /* Next group that group `root` feeds (itself and repeats included), or AF_NONE. */
@@ -108,10 +107,9 @@ static uint32_t next_consumer(struct fuse *f, struct walk *w) {
                         w->out++;
                         w->at = 0;
                 }
-                if (!w->effect_done && f->effect_next[w->node] != AF_NONE) {
-                        w->effect_done = true;
-                        return fuse_find(f, f->effect_next[w->node]);
-                }
+                uint32_t first = f->after_first[w->node];
+                if (w->order_at < f->after_first[w->node + 1] - first)
+                        return fuse_find(f, f->after[first + w->order_at++]);
                 *w = (struct walk){.node = f->next[w->node]};
         }
         return AF_NONE;
@@ -125,10 +123,9 @@ static uint32_t next_producer(struct fuse *f, struct walk *w) {
                         if (p != AF_NONE)
                                 return fuse_find(f, p);
                 }
-                if (!w->effect_done && f->effect_prev[w->node] != AF_NONE) {
-                        w->effect_done = true;
-                        return fuse_find(f, f->effect_prev[w->node]);
-                }
+                uint32_t first = f->before_first[w->node];
+                if (w->order_at < f->before_first[w->node + 1] - first)
+                        return fuse_find(f, f->before[first + w->order_at++]);
                 *w = (struct walk){.node = f->next[w->node]};
         }
         return AF_NONE;

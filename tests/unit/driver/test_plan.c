@@ -222,6 +222,35 @@ Test(plan, alike_groups_share_one_kernel_and_keep_their_own_arguments) {
         af_buf_deinit(&plan);
 }
 
+/* abs(y) + x goes into x, after the framework has read x: though abs comes first of all, its kernel must not. */
+Test(plan, readers_of_an_input_run_before_the_kernel_that_takes_its_memory) {
+        static const char text[] = FRAGMENT(
+                IN("x", "[8,5]") "," IN("y", "[8,5]"),
+                "{\"name\":\"a\",\"op\":\"abs\",\"inputs\":[\"y\"],\"outputs\":" OUT(
+                        "p", "[8,5]") "},"
+                                      "{\"name\":\"b\",\"op\":\"opaque\",\"inputs\":[\"x\"],\"outputs\":" OUT(
+                                              "q", "[8,5]") "},"
+                                                            "{\"name\":\"c\",\"op\":\"add\",\"inputs\":[\"p\",\"x\"],\"outputs\":" OUT(
+                                                                    "r", "[8,5]") "},"
+                                                                                  "{\"name\":\"d\",\"op\":\"reshape\",\"inputs\":[\"r\"],"
+                                                                                  "\"attrs\":{\"shape\":[8,5]},\"outputs\":" OUT(
+                                                                                          "s", "[8,5]") "}",
+                "{\"value\":\"s\",\"alias_of\":\"x\"},\"q\"");
+        struct af_buf plan = plan_of(text, NULL);
+        struct af_plan_view view;
+        struct af_bundle b;
+        const char *why = "";
+        cr_assert_eq(af_plan_read(plan.data, plan.size, &view), 0);
+        void *copy = aligned_alloc(64, AF_ALIGN_UP(view.skeleton_size, 64u));
+        memcpy(copy, view.skeleton, view.skeleton_size);
+        cr_assert_eq(af_bundle_open(copy, view.skeleton_size, &b, &why), 0, "%s", why);
+        cr_assert_eq(af_bundle_count(&b, AF_SECTION_STEPS), 2);
+        cr_assert_eq(((const struct af_bundle_step *)af_bundle_at(&b, AF_SECTION_STEPS, 0))->kind, AF_STEP_FRAMEWORK);
+        free(copy);
+        af_plan_view_deinit(&view);
+        af_buf_deinit(&plan);
+}
+
 Test(plan, unfused_gives_a_kernel_per_node) {
         struct af_driver_opts opts = {.no_fuse = true};
         struct af_buf a = plan_of(base_text, &opts);

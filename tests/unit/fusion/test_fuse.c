@@ -60,6 +60,20 @@ Test(fuse, broadcast_and_reduction_take_their_rules) {
         af_test_graph_deinit(&t);
 }
 
+/* c takes x's memory over; b, which reads x, needs a. Were a and c one kernel, b would have to stand before and behind it. */
+Test(fuse, readers_of_an_input_stand_before_what_takes_its_memory) {
+        struct af_test_graph t;
+        struct fake fake = {0};
+        af_test_graph_make(&t, G(F32("x", "4,8") "," F32("y", "4,8"),
+                                 N("abs", "'y'", "a", "4,8") "," N("opaque", "'a','x'", "b", "4,8") "," N("add", "'a','x'", "c", "4,8"),
+                                 "{'value':'c','alias_of':'x'},'b'"));
+        struct af_fusion f = fuse_with(&t, &rules, &soc, &fake);
+        cr_assert_eq(f.n_groups, 2);
+        cr_assert(
+                has_decision(&f, AF_DECISION_REFUSED, "a kernel between the two needs one and feeds the other: abs float32[4,8] into add"));
+        af_test_graph_deinit(&t);
+}
+
 Test(fuse, views_at_the_rim_are_aliases_and_inside_are_members) {
         struct af_test_graph t;
         struct af_fusion f =
