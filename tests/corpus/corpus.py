@@ -59,17 +59,16 @@ def tool(build, *args):
 
 
 def once_per_kernel(fragment, entry):
-    """Each buffer once per kernel that reads it, once per kernel that writes it; a workspace is both."""
+    """Each buffer once per kernel that touches it: inputs and outputs, values that kernels hand each other, workspaces."""
     total = sum(f["bytes"] for f in entry["framework"])
     for k in entry["kernels"]:
         seen = set()
-        for kind, index, nbytes, access in k["args"]:
+        for kind, index, nbytes, _ in k["args"]:
             if kind == "in":
                 nbytes = fragment.touched.get(index, nbytes)
-            for way in (1, 2):
-                if access & way and (kind, index, way) not in seen:
-                    seen.add((kind, index, way))
-                    total += nbytes
+            if (kind, index) not in seen:
+                seen.add((kind, index))
+                total += nbytes
     return total
 
 
