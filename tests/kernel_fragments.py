@@ -19,13 +19,15 @@ class Fragment:
                     "inputs": [], "constants": [], "nodes": [], "outputs": []}
         self.info = {}
 
-    def input(self, shape, dtype="float32", strides=None, offset=0):
+    def input(self, shape, dtype="float32", strides=None, offset=0, host=False):
         name = f"x{len(self.doc['inputs'])}"
         entry = {"name": name, "dtype": dtype, "shape": list(shape)}
         if strides is not None:
             entry["strides"] = list(strides)
         if offset:
             entry["offset"] = offset
+        if host:
+            entry["host"] = True
         self.doc["inputs"].append(entry)
         self.info[name] = (dtype, tuple(shape))
         return name
@@ -407,6 +409,33 @@ def reductions():
                 f.output(f.reduce(op, f.input(shape), axes))
 
 
+def programs():
+    """Long programs of one op: bits, shifts, quotients, functions, int64 in pieces, float64 scalars by their bits."""
+    for op, d in (("shift_left", "int32"), ("shift_right", "int16"), ("bitwise_xor", "int8"), ("bitwise_and", "int32"), ("floor_div", "int32"),
+                  ("remainder", "int16"), ("fmod", "float16"), ("remainder", "float32"), ("copysign", "bfloat16"), ("atan2", "float32"), ("hypot", "float16")):
+        @case(f"program_{op}_{d}")
+        def _(f):
+            f.output(f.binary(op, f.input([40, 33], d), f.input([33], d)))
+    for op in ("tan", "asin", "acos", "atan", "sinh", "acosh", "atanh", "exp2", "log2", "log10", "erfc", "gelu", "log1p"):
+        @case(f"program_{op}")
+        def _(f):
+            f.output(f.unary(op, f.input([40, 33])))
+    for op in ("add", "mul", "maximum", "bitwise_or", "lt"):
+        @case(f"program_{op}_int64")
+        def _(f):
+            x, r, c = f.input([40, 33], "int64"), f.input([33], "int64"), f.input([40, 1], "int64")
+            t = "bool" if op == "lt" else "int64"
+            f.output(f.binary(op, x, r, t), f.binary(op, c, x, t))
+    @case("program_int64_casts")
+    def _(f):
+        x = f.input([40, 33], "int64")
+        f.output(f.cast(x, "int32"), f.cast(x, "int8"), f.unary("abs", x), f.unary("sign", x))
+    @case("program_float64_scalar")
+    def _(f):
+        x, s = f.input([40, 33], "bfloat16"), f.input([], "float64", host=True)
+        f.output(f.binary("mul", x, s), f.binary("lt", x, s, "bool"))
+
+
 def softmax_by_hand(f, x):
     last = [len(f.info[x][1]) - 1]
     e = f.unary("exp", f.binary("sub", x, f.reduce("reduce_max", x, last, keepdims=True)))
@@ -480,6 +509,7 @@ def siblings():
 
 
 pointwise()
+programs()
 broadcasts()
 read_back()
 siblings()
