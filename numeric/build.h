@@ -142,6 +142,8 @@ af_val af_x_select_i64(struct af_builder *b, af_val mask, af_val x, af_val y);
 af_val af_x_compare_i64(struct af_builder *b, enum af_op op, af_val x, af_val y);
 af_val af_x_unary_i64(struct af_builder *b, enum af_op op, const struct af_expand_attrs *attrs, af_val x);
 af_val af_x_binary_i64(struct af_builder *b, enum af_op op, af_val x, af_val y);
+/* The same by a constant: shifts and quotients too. */
+af_val af_x_by_const_i64(struct af_builder *b, enum af_op op, af_val x, int64_t n);
 
 /*
  * Integer division (towards zero, or floor; 0 for y = 0) and power on int16 or int32 values (expand_int.c), wrapping. n_bits: bits of

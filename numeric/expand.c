@@ -505,6 +505,8 @@ static af_val expand_int64(struct af_builder *b, enum af_op op, const struct af_
 
         if (b->n_operands == 1)
                 return af_x_unary_i64(b, op, attrs, x);
+        if (b->operands[1].is_scalar)
+                return af_x_by_const_i64(b, op, x, (int64_t)af_scalar_bits(&b->operands[1], AF_DTYPE_INT64));
         return af_x_binary_i64(b, op, x, af_b_operand(b, 1, AF_DTYPE_INT64, AF_DTYPE_INT64));
 }
 

@@ -190,9 +190,24 @@ static void digits(struct af_builder *b, af_val x, af_val ret[N_DIGITS]) {
         }
 }
 
+/* The value of digits in range. */
+static af_val from_digits(struct af_builder *b, const af_val s[N_DIGITS]) {
+        struct limbs l;
+
+        l.part[2] = OR(s[0], INT_SHL(AND(s[1], INT_DUP(AF_DTYPE_INT32, 31)), 11));
+        l.part[1] = OR(INT_SHR(s[1], 5), INT_SHL(s[2], 6));
+        l.part[1] = OR(l.part[1], INT_SHL(AND(s[3], INT_DUP(AF_DTYPE_INT32, 127)), 17));
+        l.part[0] = OR(INT_SHR(s[3], 7), INT_SHL(s[4], 4));
+        l.part[0] = af_b_wrap(b, OR(l.part[0], INT_SHL(s[5], 15)), 24, true);
+        return put_together(b, l);
+}
+
+static af_val low_digit(struct af_builder *b, af_val x) {
+        return AND(x, INT_DUP(AF_DTYPE_INT32, (1u << DIGIT_BITS) - 1));
+}
+
 static af_val product(struct af_builder *b, af_val x, af_val y) {
         af_val p[N_DIGITS], q[N_DIGITS], s[N_DIGITS], carry = 0;
-        struct limbs l;
 
         digits(b, x, p);
         if (x == y)
@@ -208,14 +223,123 @@ static af_val product(struct af_builder *b, af_val x, af_val y) {
                 if (k)
                         s[k] = ADD(s[k], carry);
                 carry = INT_SHR(s[k], DIGIT_BITS);
-                s[k] = AND(s[k], INT_DUP(AF_DTYPE_INT32, (1u << DIGIT_BITS) - 1));
+                s[k] = low_digit(b, s[k]);
         }
-        l.part[2] = OR(s[0], INT_SHL(AND(s[1], INT_DUP(AF_DTYPE_INT32, 31)), 11));
-        l.part[1] = OR(INT_SHR(s[1], 5), INT_SHL(s[2], 6));
-        l.part[1] = OR(l.part[1], INT_SHL(AND(s[3], INT_DUP(AF_DTYPE_INT32, 127)), 17));
-        l.part[0] = OR(INT_SHR(s[3], 7), INT_SHL(s[4], 4));
-        l.part[0] = af_b_wrap(b, OR(l.part[0], INT_SHL(s[5], 15)), 24, true);
-        return put_together(b, l);
+        return from_digits(b, s);
+}
+
+/* Digit i is made of digits i - k and i - k - 1 (n = 11 k + r), or to the right of i + k and i + k + 1. */
+static af_val shift_left(struct af_builder *b, af_val x, unsigned n) {
+        af_val d[N_DIGITS], s[N_DIGITS], zero = INT_DUP(AF_DTYPE_INT32, 0);
+        int k = (int)n / DIGIT_BITS;
+        unsigned r = n % DIGIT_BITS;
+
+        digits(b, x, d);
+        for (int i = 0; i < N_DIGITS; i++) {
+                s[i] = i < k ? zero : r ? INT_SHL(d[i - k], r) : d[i - k];
+                if (r && i > k)
+                        s[i] = OR(s[i], INT_SHR(d[i - k - 1], DIGIT_BITS - r));
+                if (r && i >= k)
+                        s[i] = low_digit(b, s[i]);
+        }
+        return from_digits(b, s);
+}
+
+static af_val shift_right(struct af_builder *b, af_val x, unsigned n) {
+        af_val d[N_DIGITS + 1], s[N_DIGITS], sign_bits;
+        int k = (int)n / DIGIT_BITS;
+        unsigned r = n % DIGIT_BITS;
+
+        digits(b, x, d);
+        sign_bits = SELECT(negative(b, x), INT_DUP(AF_DTYPE_INT32, 0xffffffffu), INT_DUP(AF_DTYPE_INT32, 0));
+        /* The last digit has 9 bits: the sign above them. */
+        d[5] = OR(d[5], INT_SHL(sign_bits, 9));
+        d[6] = sign_bits;
+        for (int i = 0; i < N_DIGITS; i++) {
+                af_val low = d[i + k < N_DIGITS ? i + k : N_DIGITS], up = d[i + k + 1 < N_DIGITS ? i + k + 1 : N_DIGITS];
+
+                s[i] = r ? OR(INT_SHR(low, r), INT_SHL(up, DIGIT_BITS - r)) : low;
+                s[i] = low_digit(b, s[i]);
+        }
+        return from_digits(b, s);
+}
+
+/* -l where mask, else l: raw. */
+static struct limbs negate_where(struct af_builder *b, af_val mask, struct limbs l) {
+        for (int i = 0; i < N_PARTS; i++)
+                l.part[i] = SELECT(mask, af_b_scalar(b, AF_PRIM_MULS, l.part[i], 0xffffffffu), l.part[i]);
+        return l;
+}
+
+/*
+ * One step of long division by y < 2^22: (rest 2^shift + limb) / y in float32 is below 2^24 and off by at most 3; the rest of that, in
+ * wrapping int32, is divided once more, and a negative one put right. Returns the quotient's limb; *rest: in [0, y).
+ */
+static af_val divide_step(struct af_builder *b, af_val *rest, bool first, unsigned shift, af_val limb, int32_t y) {
+        af_val f = TO_F32(limb), r = limb, q, q2, below;
+
+        if (!first) {
+                f = ADD(MULS(TO_F32(*rest), (float)(1u << shift)), f);
+                r = ADD(INT_SHL(*rest, shift), limb);
+        }
+        q = TO_I32(DIV(f, DUP((float)y)));
+        r = SUB(r, af_b_scalar(b, AF_PRIM_MULS, q, (uint32_t)y));
+        q2 = TO_I32(DIV(TO_F32(r), DUP((float)y)));
+        r = SUB(r, af_b_scalar(b, AF_PRIM_MULS, q2, (uint32_t)y));
+        below = INT_SHR(r, 31);
+        *rest = ADD(r, AND(below, INT_DUP(AF_DTYPE_INT32, (uint32_t)y)));
+        return ADD(ADD(q, q2), below);
+}
+
+/* By |y| in [1, 2^22): limbs of the magnitude, the sign put on last. */
+static af_val divide(struct af_builder *b, enum af_op op, af_val x, int32_t y) {
+        static const unsigned width[N_PARTS] = {24, 24, 16};
+        bool floor = op == AF_OP_FLOOR_DIV || op == AF_OP_REMAINDER, rest_wanted = op == AF_OP_REMAINDER || op == AF_OP_FMOD;
+        int32_t ay = y < 0 ? -y : y;
+        af_val below = negative(b, x), rest = 0, off;
+        struct limbs l = normal(b, negate_where(b, below, take_apart(b, x)));
+
+        l.part[0] = AND(l.part[0], INT_DUP(AF_DTYPE_INT32, 0xffffffu)); /* 2^63 for the least number */
+        for (int i = 0; i < N_PARTS; i++)
+                l.part[i] = divide_step(b, &rest, i == 0, width[i], l.part[i], ay);
+        rest = SELECT(below, af_b_scalar(b, AF_PRIM_MULS, rest, 0xffffffffu), rest);
+        /* -1 where the rest is on the other side of zero than y. */
+        off = INT_SHR(y < 0 ? af_b_scalar(b, AF_PRIM_MULS, rest, 0xffffffffu) : rest, 31);
+        if (rest_wanted)
+                return af_b_cast(b, floor ? ADD(rest, AND(off, INT_DUP(AF_DTYPE_INT32, (uint32_t)y))) : rest, AF_DTYPE_INT64,
+                                 AF_ROUND_NONE);
+        l = negate_where(b, y < 0 ? MASK_NOT(below) : below, l);
+        if (floor)
+                l.part[2] = ADD(l.part[2], off);
+        return put_together(b, normal(b, l));
+}
+
+af_val af_x_by_const_i64(struct af_builder *b, enum af_op op, af_val x, int64_t n) {
+        bool inside = n >= 0 && n <= 63;
+
+        switch (op) {
+        case AF_OP_SHIFT_LEFT:
+                return inside ? shift_left(b, x, (unsigned)n) : af_b_const_i64(b, 0);
+        case AF_OP_POW:
+                if (n < 0 || n > 3)
+                        break;
+                return n == 0 ? af_b_const_i64(b, 1) : n == 1 ? x : product(b, n == 3 ? product(b, x, x) : x, x);
+        case AF_OP_SHIFT_RIGHT:
+                return shift_right(b, x, inside ? (unsigned)n : 63);
+        case AF_OP_DIV:
+        case AF_OP_TRUNC_DIV:
+        case AF_OP_FLOOR_DIV:
+        case AF_OP_REMAINDER:
+        case AF_OP_FMOD:
+                if (n == 0)
+                        return af_b_const_i64(b, 0);
+                if (n > -(1 << 22) && n < 1 << 22)
+                        return divide(b, op, x, (int32_t)n);
+                break;
+        default:
+                break;
+        }
+        return af_x_binary_i64(b, op, x, af_b_const_i64(b, n));
 }
 
 static af_val sign(struct af_builder *b, af_val x) {
@@ -278,7 +402,8 @@ af_val af_x_binary_i64(struct af_builder *b, enum af_op op, af_val x, af_val y) 
         case AF_OP_BITWISE_XOR:
                 return af_x_bits(b, op, x, y);
         default:
-                b->reason = b->reason ? b->reason : "no exact int64 quotients, powers and shifts on the vector unit";
+                b->reason = b->reason ? b->reason
+                                      : "int64 quotients, shifts and powers on the vector unit are by constants alone (below 2^22; 0 to 3)";
                 return 0;
         }
 }
