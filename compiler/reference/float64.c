@@ -75,6 +75,38 @@ static double maximum(double a, double b) {
         return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
 }
 
+/* Quotients and their rests as numeric/ has them for float32. */
+static bool quotient(enum af_op op, double a, double b, double *ret) {
+        double rest = fmod(a, b), q;
+        bool off = rest != 0 && (rest < 0) != (b < 0);
+
+        switch (op) {
+        case AF_OP_DIV:
+        case AF_OP_TRUE_DIV:
+                *ret = a / b;
+                return true;
+        case AF_OP_TRUNC_DIV:
+                *ret = trunc(a / b);
+                return true;
+        case AF_OP_FMOD:
+                *ret = rest;
+                return true;
+        case AF_OP_REMAINDER:
+                *ret = off ? rest + b : rest;
+                return true;
+        case AF_OP_FLOOR_DIV:
+                q = (a - rest) / b - off;
+                *ret = q == 0 ? copysign(0, a / b) : q - floor(q) > 0.5 ? floor(q) + 1 : floor(q);
+                *ret = b == 0 ? a / b : *ret;
+                return true;
+        case AF_OP_COPYSIGN:
+                *ret = copysign(a, b);
+                return true;
+        default:
+                return false;
+        }
+}
+
 static bool binary(enum af_op op, double a, double b, double *ret) {
         switch (op) {
         case AF_OP_ADD:
@@ -85,9 +117,6 @@ static bool binary(enum af_op op, double a, double b, double *ret) {
                 return true;
         case AF_OP_MUL:
                 *ret = a * b;
-                return true;
-        case AF_OP_DIV:
-                *ret = a / b;
                 return true;
         case AF_OP_MAXIMUM:
                 *ret = maximum(a, b);
@@ -121,6 +150,25 @@ static bool binary(enum af_op op, double a, double b, double *ret) {
                 return true;
         case AF_OP_LOGICAL_XOR:
                 *ret = (a != 0) != (b != 0);
+                return true;
+        default:
+                return quotient(op, a, b, ret);
+        }
+}
+
+static bool truth(enum af_op op, double a, double *ret) {
+        switch (op) {
+        case AF_OP_LOGICAL_NOT:
+                *ret = a == 0;
+                return true;
+        case AF_OP_ISNAN:
+                *ret = isnan(a);
+                return true;
+        case AF_OP_ISINF:
+                *ret = isinf(a) != 0;
+                return true;
+        case AF_OP_ISFINITE:
+                *ret = isfinite(a);
                 return true;
         default:
                 return false;
@@ -165,9 +213,6 @@ static bool unary(enum af_op op, const struct af_expand_attrs *attrs, double a, 
         case AF_OP_SQUARE:
                 *ret = a * a;
                 return true;
-        case AF_OP_LOGICAL_NOT:
-                *ret = a == 0;
-                return true;
         case AF_OP_CAST:
                 *ret = a;
                 return true;
@@ -176,7 +221,7 @@ static bool unary(enum af_op op, const struct af_expand_attrs *attrs, double a, 
                 *ret = attrs->has_max && *ret > attrs->max ? attrs->max : *ret;
                 return true;
         default:
-                return false;
+                return truth(op, a, ret);
         }
 }
 

@@ -104,6 +104,13 @@ Test(node, float64) {
         cr_expect_eq(pair("add", "float64", "float64", 1, 0x1p-50), 1 + 0x1p-50);
         cr_expect_eq(pair("mul", "float64", "float64", 3, 0.1), 3 * 0.1);
         cr_expect_eq(pair("lt", "float64", "bool", 1, 2), 1);
+        cr_expect_eq(pair("remainder", "float64", "float64", -7.5, 2), 0.5);
+        cr_expect_eq(pair("fmod", "float64", "float64", -7.5, 2), -1.5);
+        cr_expect_eq(pair("floor_div", "float64", "float64", -7.5, 2), -4);
+        cr_expect_eq(pair("trunc_div", "float64", "float64", -7.5, 2), -3);
+        cr_expect_eq(pair("true_div", "float64", "float64", 1, 3), 1.0 / 3);
+        cr_expect_eq(pair("copysign", "float64", "float64", 3, -0.0), -3);
+        cr_expect_eq(one("isnan", "", "float64", "bool", NAN), 1);
         cr_expect_eq(one("cast", "", "float64", "float32", 0.1), 0.1f);
         cr_expect_eq(one("cast", "", "int64", "float64", 7), 7);
 }
