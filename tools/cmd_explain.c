@@ -39,7 +39,7 @@ static void print_tiles(const struct af_kernel *k) {
 }
 
 static uint64_t ub_bytes(const struct af_kernel *k) {
-        return (uint64_t)k->buffers * (k->load_bytes + k->store_bytes) + k->calc_bytes + k->resident_bytes;
+        return k->ub_bytes;
 }
 
 static void print_kernel(const struct af_driver_view *v, uint32_t i, bool sources) {

@@ -137,16 +137,16 @@ static void emit_node(struct emit *e, const struct af_knode *n) {
 }
 
 static void emit_queues(struct emit *e, const struct af_stage *st) {
-        unsigned n = e->phase_no, buffers = e->phase->buffers;
+        unsigned n = e->phase_no;
         const char *loads = queue_name(e, st, false), *stores = queue_name(e, st, true);
         if (st->load_bytes && !st->prologue) {
                 emit_line(e, "TQue<TPosition::VECIN, 1> %s;", loads);
-                emit_line(e, "pipe.InitBuffer(%s, %u, %s);", loads, buffers,
+                emit_line(e, "pipe.InitBuffer(%s, %u, %s);", loads, e->phase->load_buffers,
                           emit_size(e, "uint32_t", st->load_bytes, "p%u_%s_bytes", n, loads));
         }
         if (st->store_bytes) {
                 emit_line(e, "TQue<TPosition::VECOUT, 1> %s;", stores);
-                emit_line(e, "pipe.InitBuffer(%s, %u, %s);", stores, buffers,
+                emit_line(e, "pipe.InitBuffer(%s, %u, %s);", stores, e->phase->store_buffers,
                           emit_size(e, "uint32_t", st->store_bytes, "p%u_%s_bytes", n, stores));
         }
 }

@@ -90,7 +90,7 @@ static void add_kernel_entry(struct af_job *job, const struct af_kernel_out *out
                                      .block_dim = k->block_dim,
                                      .workspace_bytes = k->workspace_bytes,
                                      .workspace_zeroed = k->workspace_zeroed,
-                                     .ub_bytes = k->buffers * (k->load_bytes + k->store_bytes) + k->calc_bytes + k->resident_bytes,
+                                     .ub_bytes = k->ub_bytes,
                                      .needs_sync_all = k->needs_sync_all,
                                      .n_pointer_args = k->n_args,
                                      .n_nodes = k->group->n_nodes,

@@ -126,35 +126,26 @@ int sched_open_part(struct whole *w, const struct part *p, const struct af_regio
 }
 
 /* UB of the kernel is that of the phase that takes most. */
-static void add_phase(struct af_kernel *k, const struct sched *s, const struct af_phase *ph, uint64_t *most) {
+static void add_phase(struct af_kernel *k, const struct sched *s, const struct af_phase *ph) {
         k->phases[k->n_phases++] = *ph;
         k->block_dim = AF_MAX(k->block_dim, ph->blocks);
         k->hbm_bytes += ph->hbm_bytes;
         k->modelled_cycles += ph->cycles + (ph->sync_before ? (uint64_t)s->soc->sync_all_cycles : 0);
         k->needs_sync_all |= ph->sync_before;
-        uint64_t use = (uint64_t)ph->buffers * (ph->load_bytes + ph->store_bytes) + ph->calc_bytes + ph->resident_bytes;
-        if (use <= *most)
-                return;
-        *most = use;
-        k->buffers = ph->buffers;
-        k->load_bytes = ph->load_bytes;
-        k->store_bytes = ph->store_bytes;
-        k->calc_bytes = ph->calc_bytes;
-        k->resident_bytes = ph->resident_bytes;
+        k->ub_bytes = AF_MAX(k->ub_bytes, (uint32_t)af_phase_ub_bytes(ph));
 }
 
-static int add_part(struct af_kernel *k, const struct sched *s, const struct part_plan *plan, uint64_t *most) {
+static int add_part(struct af_kernel *k, const struct sched *s, const struct part_plan *plan) {
         uint32_t cap = k->n_phases;
         int r = af_arena_grow(s->arena, &k->phases, &cap, k->n_phases + plan->n_phases, sizeof(*k->phases));
         for (uint32_t i = 0; !r && i < plan->n_phases; i++)
-                add_phase(k, s, &plan->phases[i], most);
+                add_phase(k, s, &plan->phases[i]);
         return r;
 }
 
 /* The parts in order; a part waits for all cores where it reads what no meeting has made sure of yet. */
 static int build_parts(struct whole *w, const struct part *parts, uint32_t n, struct af_region *regions, uint32_t n_regions,
                        struct af_kernel *k) {
-        uint64_t most = 0;
         uint32_t met = 0; /* what the parts below it wrote can be read */
         for (uint32_t i = 0; i < n; i++) {
                 struct part_plan plan;
@@ -172,7 +163,7 @@ static int build_parts(struct whole *w, const struct part *parts, uint32_t n, st
                         met = plan.phases[p].sync_before ? i : met;
                 regions = plan.regions;
                 n_regions = plan.n_regions;
-                r = add_part(k, w->s, &plan, &most);
+                r = add_part(k, w->s, &plan);
                 if (r)
                         return r;
         }
@@ -222,7 +213,7 @@ static int build_group(struct whole *w, const struct af_group *group, struct af_
         struct af_kernel *k = af_arena_calloc(w->arena, 1, sizeof(*k));
         if (!k)
                 return -ENOMEM;
-        *k = (struct af_kernel){.g = w->g, .group = group, .block_dim = 1, .buffers = 1};
+        *k = (struct af_kernel){.g = w->g, .group = group, .block_dim = 1};
         int r = build(w, group, k);
         if (!r && !bound_blocks(k, w->soc))
                 r = unfit(w, "sizes beyond 64 bits");

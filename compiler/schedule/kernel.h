@@ -157,8 +157,8 @@ struct af_phase {
         int64_t n_tiles; /* product over BLOCK axes of their tiles */
         uint32_t blocks; /* cores that it is best spread over */
         uint32_t n_tiles_x;
-        uint32_t levels;  /* LEVELS */
-        uint32_t buffers; /* 1 or 2 per queue */
+        uint32_t levels;                      /* LEVELS */
+        uint32_t load_buffers, store_buffers; /* 1 or 2 per queue */
         uint32_t load_bytes, store_bytes, calc_bytes, resident_bytes;
         uint64_t hbm_bytes, cycles; /* modelled */
         const char *what;           /* for comments: "elementwise", "pack an input", ... */
@@ -172,9 +172,7 @@ struct af_kernel {
         struct af_phase *phases;
         uint32_t n_args, n_regions, n_phases;
         uint32_t block_dim;
-        /* Of the phase that takes most; phases lay UB out one after another. One buffer each; use = buffers * (load + store) + calc +
-         * resident. */
-        uint32_t buffers, load_bytes, store_bytes, calc_bytes, resident_bytes;
+        uint32_t ub_bytes; /* of the phase that takes most; phases lay UB out one after another */
         uint64_t workspace_bytes;
         uint32_t workspace_x,
                 block_dim_x; /* with symbols: expression of the graph plus one, of which the number is the value at the hints; 0 */
@@ -206,6 +204,8 @@ bool af_schedule_ask(struct af_arena *scratch, const struct af_soc *soc, const s
 bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why);
 /* Tiles of a BLOCK axis (size.h). False where that does not fit. */
 bool af_axis_tiles(const struct af_graph *g, const struct af_axis *x, int64_t *ret);
+/* UB that a phase takes with its numbers of buffers. */
+uint64_t af_phase_ub_bytes(const struct af_phase *p);
 /* Element count of a value's full tile in calls of count form; 0 for scratch. */
 uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v);
 /* Elements from line to line of a RAW value, or of what a TABLE is for; and the lines of a full tile. */

@@ -55,8 +55,8 @@ void af_kernel_print(const struct af_kernel *k, struct af_buf *b) {
                       k->workspace_bytes, k->hbm_bytes, k->modelled_cycles);
         for (uint32_t i = 0; i < k->n_phases; i++) {
                 const struct af_phase *p = &k->phases[i];
-                af_buf_printf(b, "phase %u (%s) tiles=%" PRId64 " buffers=%u ub=%u\n", i, p->what, p->n_tiles, p->buffers,
-                              p->buffers * (p->load_bytes + p->store_bytes) + p->calc_bytes + p->resident_bytes);
+                af_buf_printf(b, "phase %u (%s) tiles=%" PRId64 " buffers=%u,%u ub=%" PRIu64 "\n", i, p->what, p->n_tiles, p->load_buffers,
+                              p->store_buffers, af_phase_ub_bytes(p));
                 for (uint32_t a = 0; a < p->n_axes; a++)
                         af_buf_printf(b, "  a%u %" PRId64 "/%" PRId64 " %s%s%s\n", a, p->axes[a].extent, p->axes[a].tile,
                                       role_names[p->axes[a].role], p->axes[a].reduced ? " reduced" : "",

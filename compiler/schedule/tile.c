@@ -22,7 +22,7 @@ struct best {
         bool found;
         uint64_t cycles, bytes;
         int64_t rows, inner;
-        uint32_t buffers, blocks;
+        uint32_t load_buffers, store_buffers, blocks;
 };
 
 static void add(struct list *l, int64_t v, int64_t max) {
@@ -97,15 +97,15 @@ void sched_set_tile(struct af_phase *phase, const struct pass *p, int64_t rows, 
         phase->stages[0].pitch = phase->stages[1].pitch = phase->stages[2].pitch; /* prologue and init share the body's tile */
 }
 
-/* UB of the phase with its number of buffers; whether it fits. */
+/* Lays the tile out in UB; whether it fits with one buffer of each queue. */
 static int fits(struct sched *s, struct af_phase *ph, const struct pass *p, int64_t rows, int64_t inner, bool *ret_fits) {
         *ret_fits = false;
         if (rows * inner > (int64_t)s->soc->ub_bytes)
                 return 0;
         sched_set_tile(ph, p, rows, inner);
         int r = sched_allocate(s, ph);
-        uint64_t need = (uint64_t)ph->buffers * (ph->load_bytes + ph->store_bytes) + ph->calc_bytes + ph->resident_bytes;
-        *ret_fits = !r && need <= s->soc->ub_bytes;
+        ph->load_buffers = ph->store_buffers = 1;
+        *ret_fits = !r && af_phase_ub_bytes(ph) <= s->soc->ub_bytes;
         return r;
 }
 
@@ -121,7 +121,7 @@ static void try_blocks(struct sched *s, struct af_phase *ph, int64_t rows, int64
                 last = blocks;
                 sched_cost(s, ph, blocks);
                 if (!best->found || sched_better(ph->cycles, ph->hbm_bytes, best->cycles, best->bytes))
-                        *best = (struct best){true, ph->cycles, ph->hbm_bytes, rows, inner, ph->buffers, blocks};
+                        *best = (struct best){true, ph->cycles, ph->hbm_bytes, rows, inner, ph->load_buffers, ph->store_buffers, blocks};
                 bool worse = s->exhaustive ? ph->cycles > 2 * least : ph->cycles > least || ph->cycles > FEW_CYCLES;
                 least = AF_MIN(least, ph->cycles);
                 if (worse || blocks == 1)
@@ -129,15 +129,26 @@ static void try_blocks(struct sched *s, struct af_phase *ph, int64_t rows, int64
         }
 }
 
+/* A tile with two buffers of each queue; where they do not fit, of one or the other; else with one of each. */
 static int try_tile(struct sched *s, struct af_phase *ph, const struct pass *p, int64_t rows, int64_t inner, struct best *best,
                     bool *ret_fits) {
-        *ret_fits = false;
-        for (ph->buffers = 2; ph->buffers >= 1 && !*ret_fits; ph->buffers--) {
-                int r = fits(s, ph, p, rows, inner, ret_fits);
-                if (r)
-                        return r;
-                if (*ret_fits)
-                        try_blocks(s, ph, rows, inner, best);
+        static const struct {
+                uint8_t loads, stores;
+                bool last; /* where it fits no further one can be better */
+        } buffers[] = {{2, 2, true}, {2, 1, false}, {1, 2, false}, {1, 1, true}};
+        int r = fits(s, ph, p, rows, inner, ret_fits);
+        bool tried = false;
+        if (r || !*ret_fits)
+                return r;
+        for (size_t i = 0; i < AF_ARRAY_SIZE(buffers); i++) {
+                ph->load_buffers = buffers[i].loads;
+                ph->store_buffers = buffers[i].stores;
+                if (af_phase_ub_bytes(ph) > s->soc->ub_bytes || (tried && buffers[i].last))
+                        continue;
+                try_blocks(s, ph, rows, inner, best);
+                tried = true;
+                if (buffers[i].last)
+                        break;
         }
         return 0;
 }
@@ -146,7 +157,6 @@ static int try_tile(struct sched *s, struct af_phase *ph, const struct pass *p, 
 static int largest(struct sched *s, struct af_phase *ph, const struct pass *p, bool by_rows, int64_t other, int64_t unit, int64_t max,
                    int64_t *ret) {
         int64_t lo = 0, hi = (max + unit - 1) / unit;
-        ph->buffers = 1;
         while (lo < hi) {
                 int64_t mid = lo + (hi - lo + 1) / 2, v = AF_MIN(mid * unit, max);
                 bool ok;
@@ -162,7 +172,7 @@ static int largest(struct sched *s, struct af_phase *ph, const struct pass *p, b
         return 0;
 }
 
-/* The largest tile, and about the largest that has room for two buffers of each queue. */
+/* The largest tile, and about the largest that have room for more buffers. */
 static int add_largest(struct sched *s, struct list *l, struct af_phase *ph, const struct pass *p, bool by_rows, int64_t other,
                        int64_t unit, int64_t max, int64_t *ret_most) {
         bool ok;
@@ -173,9 +183,12 @@ static int add_largest(struct sched *s, struct list *l, struct af_phase *ph, con
         if (r)
                 return r;
         add(l, *ret_most, max);
-        uint64_t need = 2 * (uint64_t)(ph->load_bytes + ph->store_bytes) + ph->calc_bytes + ph->resident_bytes;
-        if (need > s->soc->ub_bytes)
-                add(l, *ret_most * (int64_t)s->soc->ub_bytes / (int64_t)need / unit * unit, max);
+        for (uint32_t more = 1; more <= 3; more++) {
+                ph->load_buffers = more & 1 ? 2 : 1;
+                ph->store_buffers = more & 2 ? 2 : 1;
+                if (af_phase_ub_bytes(ph) > s->soc->ub_bytes)
+                        add(l, *ret_most * (int64_t)s->soc->ub_bytes / (int64_t)af_phase_ub_bytes(ph) / unit * unit, max);
+        }
         return 0;
 }
 
@@ -355,7 +368,8 @@ int sched_tile(struct sched *s, const struct pass *p, struct af_phase *ret_phase
                         return r;
                 if (!best.found || (found && !sched_better(best.cycles, best.bytes, ret_phase->cycles, ret_phase->hbm_bytes)))
                         continue;
-                ph.buffers = best.buffers;
+                ph.load_buffers = best.load_buffers;
+                ph.store_buffers = best.store_buffers;
                 sched_set_tile(&ph, p, best.rows, best.inner);
                 r = sched_allocate(s, &ph);
                 if (r)
@@ -380,7 +394,6 @@ int sched_least(struct sched *s, const struct pass *p) {
         int64_t inner = p->inner == AF_NONE ? 1 : AF_MIN(p->axes[p->inner].extent, p->row == AF_NONE ? AF_KERNEL_ROUND : 64);
         rows = p->row != AF_NONE && p->whole >> p->row & 1 ? p->axes[p->row].most : rows;
         inner = p->inner != AF_NONE && p->whole >> p->inner & 1 ? p->axes[p->inner].most : inner;
-        ph.buffers = 1;
         r = fits(s, &ph, p, rows, inner, &ok);
         return r || ok ? r : sched_unfit(s, "even the smallest tile does not fit the unified buffer");
 }

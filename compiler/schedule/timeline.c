@@ -68,7 +68,8 @@ static void wait_for(struct core *c, int pipe, double time) {
 /* As emit_stage has it: each stage has its own queues, a prologue's buffer is filled once. */
 static void run_turn(const struct walk *w, const struct sched_turn *t, uint32_t stage, bool prologue) {
         struct core *c = w->core;
-        double *in_free = &c->clock[FREE + 4 * stage + c->turns[stage] % w->p->buffers], *out_free = in_free + 2;
+        double *in_free = &c->clock[FREE + 4 * stage + c->turns[stage] % w->p->load_buffers],
+               *out_free = &c->clock[FREE + 4 * stage + 2 + c->turns[stage] % w->p->store_buffers];
         c->turns[stage]++;
         if (t->loads) {
                 if (!prologue)

@@ -32,6 +32,10 @@ static uint32_t table_elements(const struct af_phase *p, const struct af_kvalue 
         return (uint32_t)AF_MIN((rows + (v->size == 8 ? 1 : 0)) * words, UINT32_C(1) << 28);
 }
 
+uint64_t af_phase_ub_bytes(const struct af_phase *p) {
+        return (uint64_t)p->load_buffers * p->load_bytes + (uint64_t)p->store_buffers * p->store_bytes + p->calc_bytes + p->resident_bytes;
+}
+
 uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v) {
         const struct af_stage *st = &p->stages[v->stage];
         uint32_t size = v->dtype == AF_DTYPE_MASK ? 1 : af_dtype_size(v->dtype), per_block = 32 / size;

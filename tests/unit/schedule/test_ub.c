@@ -73,7 +73,7 @@ static void check_phase(const struct af_kernel *k, const struct af_phase *p, con
                         if (lives[b].first != AF_NONE)
                                 check_pair(p, a, b, lives);
         }
-        cr_assert_leq(p->buffers * (p->load_bytes + p->store_bytes) + p->calc_bytes + p->resident_bytes, soc->ub_bytes);
+        cr_assert_leq(af_phase_ub_bytes(p), soc->ub_bytes);
 }
 
 static void check_seed(uint64_t seed, struct af_soc *soc) {
