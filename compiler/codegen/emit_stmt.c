@@ -200,11 +200,13 @@ static const char *level_pitch(struct emit *e, uint32_t v) {
 }
 
 /* What a value's tile looks like to a combination along its rows: "rows, columns, pitch". */
-static const char *row_shape(struct emit *e, uint32_t v) {
+static const char *row_shape(struct emit *e, uint32_t v, bool flat) {
         const struct af_kvalue *src = &e->phase->values[v];
         const struct af_stage *st = &e->phase->stages[src->stage];
         uint32_t axis, inner = src->hold == AF_HOLD_COLUMN ? st->row_axis : st->inner_axis;
         const char *cols = inner == AF_NONE ? "1" : emit_text(e, "l%u", inner), *pitch;
+        if (flat)
+                return emit_text(e, "1, l%u * %s, 0", st->row_axis, cols);
         if (src->hold == AF_HOLD_ROW || src->hold == AF_HOLD_COLUMN)
                 return emit_text(e, "1, %s, 0", cols);
         if (src->hold == AF_HOLD_CHUNKS) {
@@ -221,7 +223,7 @@ static const char *row_lanes_text(struct emit *e, const struct af_kstmt *s) {
         const char *type = emit_type(e->phase->values[s->src[0]].dtype);
         emit_use(e, EMIT_LIB_ROW_LANES, s->combine);
         return emit_text(e, "RowLanes%s(%s, %s, %s);", emit_call_of(s->combine), emit_view_of(e, s->dst, type),
-                         emit_view_of(e, s->src[0], type), row_shape(e, s->src[0]));
+                         emit_view_of(e, s->src[0], type), row_shape(e, s->src[0], s->flat));
 }
 
 static const char *row_chunks_text(struct emit *e, const struct af_kstmt *s) {
@@ -229,7 +231,7 @@ static const char *row_chunks_text(struct emit *e, const struct af_kstmt *s) {
         emit_use(e, EMIT_LIB_LANE_SUM, AF_COMBINE_ADD);
         emit_use(e, EMIT_LIB_ROW_CHUNKS, AF_COMBINE_ADD);
         return emit_text(e, "RowChunks(%s, %s, %s, %s, %s);", emit_view_of(e, s->dst, "float"), emit_view_of(e, s->src[0], "float"),
-                         emit_view_of(e, s->src[1], "float"), row_shape(e, s->src[0]),
+                         emit_view_of(e, s->src[1], "float"), row_shape(e, s->src[0], s->flat),
                          emit_size(e, "uint32_t", chunk_pitch(e, s->dst), "p%u_chunks", e->phase_no));
 }
 

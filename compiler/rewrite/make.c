@@ -87,7 +87,7 @@ uint32_t rw_index32(struct rw *b, uint32_t index) {
 
 #define LONG_ROW  8192
 #define CHUNK_MIN 1024
-#define CHUNK_MAX 4096
+#define CHUNK_MAX 8192
 
 int64_t rw_chunk_of(int64_t row) {
         for (int64_t d = CHUNK_MAX; row > LONG_ROW && d >= CHUNK_MIN; d--)

@@ -51,7 +51,8 @@ struct af_space {
         uint32_t n_axes;
         uint32_t reduced;    /* bits: by some reduction */
         uint32_t row, inner; /* axes that a tile spans; AF_NONE */
-        bool raw;            /* something moves that has no contiguous rows */
+        bool flat; /* some reduction combines row and inner axis as one: a tile that holds both whole has no gaps between its rows */
+        bool raw;  /* something moves that has no contiguous rows */
         struct af_use *
                 uses; /* operands of nodes[i]: uses[first_use[i] ..]; then sources of copied outputs; the stored outputs from first_store */
         uint32_t *first_use; /* n_nodes + 1 */

@@ -335,15 +335,31 @@ static bool moves(const struct build *b, const struct order *o, uint32_t use, ui
         return load && (along * size <= SECTOR || !lies || bytes_of(b, o, use) <= (double)(size * FEW_ELEMENTS)) && along * size >= -SECTOR;
 }
 
-/* Reduced axes that stand side by side must be one: their elements are combined in row-major order. */
-static bool runs_whole(const struct order *o, uint32_t n_uses) {
+/* Whether rows of a tile, from axis p on, have no gaps between them: whole 32-byte blocks of any dtype. */
+static bool gapless(const struct order *o, uint32_t p) {
+        int64_t n = 1;
+        for (uint32_t k = p; k < o->n; k++)
+                if (af_size_is_symbolic(o->extent[k]) || __builtin_mul_overflow(n, o->extent[k], &n))
+                        return false;
+        return n % 32 == 0;
+}
+
+/*
+ * Reduced axes that stand side by side must be one, as their elements are combined in row-major order: one axis, or the two of a tile that
+ * has no gaps (flat).
+ */
+static bool runs_whole(const struct order *o, uint32_t n_uses, uint32_t row, bool *ret_flat) {
+        *ret_flat = false;
         for (uint32_t i = 0; i < n_uses; i++) {
                 const struct line *l = &o->lines[i];
                 for (uint32_t p = 0, before = AF_NONE; l->reduces && p < o->n; p++) {
                         if (!(l->axes >> p & 1))
                                 continue;
-                        if (before != AF_NONE && (l->reduced >> before & l->reduced >> p & 1) && (before + 1 != p || !o->join[before]))
+                        bool apart =
+                                before != AF_NONE && (l->reduced >> before & l->reduced >> p & 1) && (before + 1 != p || !o->join[before]);
+                        if (apart && (before != row || before + 1 != p || start_of(o, o->n - 1) != p || !gapless(o, p)))
                                 return false;
+                        *ret_flat |= apart;
                         before = p;
                 }
         }
@@ -377,7 +393,9 @@ static int settle(struct build *b, struct order *o) {
                         dense(b, o, l->vary, l->strides);
                 }
         }
-        return runs_whole(o, b->n_uses) ? 0 : unfit(b, "reduced axes that do not merge");
+        uint32_t row, inner;
+        tile_axes(o, &row, &inner);
+        return runs_whole(o, b->n_uses, row, &b->space->flat) ? 0 : unfit(b, "reduced axes that do not merge");
 }
 
 /* The copy that makes an input dense, or spreads a dense output out: over all its axes before merging, merged for these two accesses alone.

@@ -156,6 +156,8 @@ static bool has_loop(const struct af_phase *p) {
 static struct shape shape_of(const struct calls *c, uint32_t v) {
         const struct af_kvalue *src = &c->p->values[v];
         const struct af_stage *st = &c->p->stages[src->stage];
+        if (c->s->flat)
+                return (struct shape){1, rows_of(c, v) * length_of(c, st->inner_axis), 0};
         if (src->hold == AF_HOLD_ROW || src->hold == AF_HOLD_COLUMN)
                 return (struct shape){1, length_of(c, src->hold == AF_HOLD_COLUMN ? st->row_axis : st->inner_axis), 0};
         if (src->hold == AF_HOLD_CHUNKS)

@@ -125,6 +125,7 @@ struct af_kstmt {
         struct af_access access;
         struct af_prim_ins ins;  /* PRIM; its value numbers are unused. SELECT with src[2] AF_NONE: against the scalar imm */
         enum af_combine combine; /* reductions */
+        bool flat;               /* ROW_LANES, ROW_CHUNKS: all rows of src[0] FULL as one row: they have no gaps between them */
         uint64_t imm;            /* FILL; ROW_LEVELS: identity; bits of the dtype */
         uint32_t imm_x;          /* PRIM DUP of a float: the number is this size; 0: ins.imm */
         uint32_t op_node;        /* graph node that it comes from, for comments; AF_NONE */

@@ -179,7 +179,7 @@ static int lower_last_body(struct lower *l, const struct reduction *r, uint32_t 
         *ret_running = lanes;
         if (e || !flush)
                 return e;
-        e = lower_chunks(l, r->plan.acc, all, l->p->over, ret_running);
+        e = lower_chunks(l, r->plan.acc, all, l->p->axes[l->p->over].most, ret_running);
         return e ? e : lower_emit(l, lower_combine(AF_KSTMT_LANE_TREE, r, *ret_running, lanes, AF_NONE));
 }
 

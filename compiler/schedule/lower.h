@@ -53,9 +53,9 @@ int lower_store(struct lower *l, uint32_t v, const struct af_access *access, uin
 int lower_program(struct lower *l, const struct af_prog *prog, const uint32_t *operands, enum af_hold hold, uint32_t axes,
                   uint32_t *ret) AF_WARN_UNUSED;
 
-/* lower_resident.c: a combining statement, and chunk results along an axis. */
+/* lower_resident.c: a combining statement, and chunk results of a run of n. */
 struct af_kstmt lower_combine(enum af_kstmt_kind kind, const struct reduction *r, uint32_t dst, uint32_t a, uint32_t b);
-int lower_chunks(struct lower *l, enum af_dtype acc, uint32_t axes, uint32_t over, uint32_t *ret) AF_WARN_UNUSED;
+int lower_chunks(struct lower *l, enum af_dtype acc, uint32_t axes, int64_t n, uint32_t *ret) AF_WARN_UNUSED;
 /* A reduction whose axis the tile holds whole: from v, its operand after `pre`, to one value per row, per column or per tile. */
 int lower_resident(struct lower *l, const struct reduction *r, uint32_t v, uint32_t *ret) AF_WARN_UNUSED;
 /* Bits of the pass for bits of the space. */

@@ -13,9 +13,9 @@ struct af_kstmt lower_combine(enum af_kstmt_kind kind, const struct reduction *r
         return (struct af_kstmt){.kind = kind, .dst = dst, .src = {a, b, AF_NONE}, .combine = r->plan.combine, .imm = r->plan.identity};
 }
 
-int lower_chunks(struct lower *l, enum af_dtype acc, uint32_t axes, uint32_t over, uint32_t *ret) {
+int lower_chunks(struct lower *l, enum af_dtype acc, uint32_t axes, int64_t n, uint32_t *ret) {
         int r = lower_value(l, acc, AF_HOLD_CHUNKS, axes, ret);
-        int64_t n = l->p->axes[over].most, chunks = n / AF_REDUCE_CHUNK + (n % AF_REDUCE_CHUNK != 0);
+        int64_t chunks = n / AF_REDUCE_CHUNK + (n % AF_REDUCE_CHUNK != 0);
         if (!r)
                 l->phase->values[*ret].columns = (uint32_t)AF_MIN(chunks, UINT32_MAX / 2);
         return r;
@@ -35,21 +35,26 @@ static int down_rows(struct lower *l, const struct reduction *r, uint32_t v, uin
 }
 
 /* Columns into 64 lanes, chunk by chunk where the order matters, and the lanes' tree. */
-static int along_row(struct lower *l, const struct reduction *r, uint32_t v, uint32_t over, uint32_t axes, uint32_t *ret) {
+static int along_row(struct lower *l, const struct reduction *r, uint32_t v, int64_t most, bool flat, uint32_t axes, uint32_t *ret) {
+        struct af_kstmt stmt;
         uint32_t lanes, scratch = AF_NONE, from = v, wide = l->phase->values[v].axes;
         bool sums = r->plan.combine == AF_COMBINE_ADD && r->plan.acc == AF_DTYPE_FLOAT32;
         int e = lower_value(l, r->plan.acc, AF_HOLD_LANES, wide, &lanes);
-        if (!e && sched_ordered(r) && l->p->axes[over].most > AF_REDUCE_CHUNK) {
-                e = lower_chunks(l, r->plan.acc, wide, over, &from);
+        if (!e && sched_ordered(r) && most > AF_REDUCE_CHUNK) {
+                e = lower_chunks(l, r->plan.acc, wide, most, &from);
+                stmt = lower_combine(AF_KSTMT_ROW_CHUNKS, r, from, v, lanes);
+                stmt.flat = flat;
                 if (!e)
-                        e = lower_emit(l, lower_combine(AF_KSTMT_ROW_CHUNKS, r, from, v, lanes));
-                if (!e && l->p->axes[over].most > (int64_t)AF_REDUCE_CHUNK * AF_REDUCE_CHUNK)
+                        e = lower_emit(l, stmt);
+                if (!e && most > (int64_t)AF_REDUCE_CHUNK * AF_REDUCE_CHUNK)
                         e = sched_unfit(l->s, "a row of more than 1,048,576 elements in one tile");
         }
         if (!e)
                 e = lower_emit(l, lower_combine(AF_KSTMT_FILL, r, lanes, AF_NONE, AF_NONE));
+        stmt = lower_combine(AF_KSTMT_ROW_LANES, r, lanes, from, AF_NONE);
+        stmt.flat = flat && from == v;
         if (!e)
-                e = lower_emit(l, lower_combine(AF_KSTMT_ROW_LANES, r, lanes, from, AF_NONE));
+                e = lower_emit(l, stmt);
         if (!e && !sums)
                 e = lower_value(l, r->plan.acc, AF_HOLD_SCRATCH, wide, &scratch);
         if (!e)
@@ -59,16 +64,19 @@ static int along_row(struct lower *l, const struct reduction *r, uint32_t v, uin
 
 int lower_resident(struct lower *l, const struct reduction *r, uint32_t v, uint32_t *ret) {
         uint32_t from = lower_axes_of(l, r->axes), over = lower_axes_of(l, r->reduced), out;
-        if (!over || over & (over - 1))
+        bool flat = l->row != AF_NONE && l->inner != AF_NONE && over == (1u << l->row | 1u << l->inner);
+        if (!over || (over & (over - 1) && !flat))
                 return sched_unfit(l->s, "a reduction that no tile holds whole");
-        uint32_t axis = (uint32_t)__builtin_ctz(over);
-        if (l->phase->axes[axis].role != AF_AXIS_WHOLE || (axis != l->row && axis != l->inner))
+        uint32_t axis = flat ? l->inner : (uint32_t)__builtin_ctz(over);
+        if (l->phase->axes[axis].role != AF_AXIS_WHOLE || (axis != l->row && axis != l->inner) ||
+            (flat && l->phase->axes[l->row].role != AF_AXIS_WHOLE))
                 return sched_unfit(l->s, "a value on the wrong side of a reduction");
+        int64_t most = l->p->axes[axis].most * (flat ? l->p->axes[l->row].most : 1);
         int e = lower_expand(l, v, lower_hold(l, from), &v);
         if (e)
                 return e;
         bool rows = axis == l->row && l->inner != AF_NONE && from >> l->inner & 1;
-        e = rows ? down_rows(l, r, v, from & ~over, &out) : along_row(l, r, v, axis, from & ~over, &out);
+        e = rows ? down_rows(l, r, v, from & ~over, &out) : along_row(l, r, v, most, flat, from & ~over, &out);
         if (!e)
                 l->dup_x = r->count_x;
         if (!e)

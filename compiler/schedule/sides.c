@@ -12,12 +12,14 @@ static uint32_t bit(uint32_t axis) {
 /* Whether a tile that holds `whole` of its row and inner axis can combine these axes by itself. */
 static bool fits_tile(const struct sched *s, const struct reduction *r) {
         uint32_t row = bit(s->sp.row), inner = bit(s->sp.inner);
-        if (!r->reduced || (r->reduced != inner && r->reduced != row))
+        bool flat = s->sp.flat && r->reduced == (row | inner);
+        if (!r->reduced || (r->reduced != inner && r->reduced != row && !flat))
                 return false;
+        if (r->plan.combine != AF_COMBINE_MUL || !sched_ordered(r))
+                return true;
+        /* products of chunks have no lane tree of their own */
         bool lanes = r->reduced == inner || !(r->axes & inner);
-        if (lanes && r->plan.combine == AF_COMBINE_MUL && sched_ordered(r)) /* products of chunks have no lane tree of their own */
-                return s->sp.most[r->reduced == inner ? s->sp.inner : s->sp.row] <= AF_REDUCE_CHUNK;
-        return true;
+        return !flat && (!lanes || s->sp.most[r->reduced == inner ? s->sp.inner : s->sp.row] <= AF_REDUCE_CHUNK);
 }
 
 static bool reads_late(const struct sched *s, uint32_t i) {
@@ -49,6 +51,8 @@ static int mark_late(struct sched *s) {
 /* All across tiles: they run over the same axes of everything there is. */
 static int all_cross(struct sched *s) {
         uint32_t all = (1u << s->sp.n_axes) - 1;
+        if (s->sp.flat)
+                return sched_unfit(s, "reduced axes that do not merge");
         for (uint32_t i = 0; i < s->n_reductions; i++) {
                 struct reduction *r = &s->reductions[i];
                 r->cross = r->real;
@@ -74,6 +78,8 @@ static int none_cross(struct sched *s) {
 
 /* Over rows across tiles, over the innermost axis within them. */
 static int rows_cross(struct sched *s) {
+        if (s->sp.flat)
+                return sched_unfit(s, "reduced axes that do not merge");
         uint32_t all = (1u << s->sp.n_axes) - 1, row = bit(s->sp.row), inner = bit(s->sp.inner), n_inner = 0;
         for (uint32_t i = 0; i < s->n_reductions; i++) {
                 struct reduction *r = &s->reductions[i];
