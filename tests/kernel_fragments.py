@@ -74,6 +74,23 @@ class Fragment:
         d, s = self.info[a]
         return self.node("unsqueeze", [a], d, list(s[:axis]) + [1] + list(s[axis:]), axes=[axis])
 
+    def transpose(self, a, *perm):
+        d, s = self.info[a]
+        return self.node("transpose", [a], d, [s[p] for p in perm], perm=list(perm))
+
+    def slice(self, a, starts, stops, steps):
+        shape = [max(0, -((stop - start) // -step)) for start, stop, step in zip(starts, stops, steps)]
+        return self.node("slice", [a], self.info[a][0], shape, starts=list(starts), stops=list(stops), steps=list(steps))
+
+    def concat(self, axis, *parts):
+        d, s = self.info[parts[0]]
+        shape = [sum(self.info[p][1][axis] for p in parts) if i == axis else n for i, n in enumerate(s)]
+        return self.node("concat", parts, d, shape, axis=axis)
+
+    def pad(self, a, low, high, fill=None):
+        d, s = self.info[a]
+        return self.node("pad", [a] + ([fill] if fill else []), d, [n + x + y for n, x, y in zip(s, low, high)], low=list(low), high=list(high))
+
     def output(self, *values):
         self.doc["outputs"] += values
 
@@ -508,9 +525,80 @@ def siblings():
         f.output(f.binary("add", a, b), f.unary("exp", b), f.reduce("reduce_sum", a, [1]))
 
 
+MOVED = ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool")
+
+
+def moves():
+    """What moves elements, alone and around something computed."""
+    for d in MOVED:
+        @case(f"move_transpose_{d}")
+        def _(f):
+            f.output(f.transpose(f.input([45, 70], d), 1, 0), f.transpose(f.input([5, 33, 6, 7], d), 2, 0, 3, 1))
+        @case(f"move_slice_{d}")
+        def _(f):
+            x = f.input([23, 90], d)
+            f.output(f.slice(x, [3, 5], [20, 80], [1, 1]), f.slice(x, [0, 1], [23, 90], [2, 3]))
+        @case(f"move_concat_{d}")
+        def _(f):
+            x, y, z = (f.input([11, n], d) for n in (5, 70, 1))
+            f.output(f.concat(1, x, y, z, x), f.concat(0, y, f.input([3, 70], d)))
+        @case(f"move_pad_{d}")
+        def _(f):
+            x = f.input([9, 37], d)
+            f.output(f.pad(x, [1, 0], [0, 3]), f.pad(x, [0, 5], [2, 0]))
+        @case(f"move_split_{d}")
+        def _(f):
+            x = f.input([9, 37], d)
+            parts = [f"p{k}" for k in range(3)]
+            f.doc["nodes"].append({"name": "split", "op": "split", "inputs": [x], "attrs": {"axis": 1, "sizes": [1, 20, 16]}, "outputs": [
+                {"name": p, "dtype": d, "shape": [9, n]} for p, n in zip(parts, (1, 20, 16))]})
+            f.output(*parts)
+        @case(f"move_gather_{d}")
+        def _(f):
+            x, i = f.input([50, 37], d), f.input([4, 6], "int64")
+            f.output(f.node("gather", [x, i], d, [4, 6, 37], axis=0))
+            f.output(f.node("gather", [x, f.input([9], "int32")], d, [50, 9], axis=1))
+        @case(f"move_gather_elements_{d}")
+        def _(f):
+            f.output(f.node("gather_elements", [f.input([20, 37], d), f.input([20, 5], "int64")], d, [20, 5], axis=1))
+    @case("move_around_exp")
+    def _(f):
+        x, y = f.input([40, 66]), f.input([66, 40])
+        e = f.unary("exp", f.binary("add", f.transpose(x, 1, 0), y))
+        f.output(f.concat(1, e, f.slice(y, [0, 3], [66, 40], [1, 1])), f.reduce("reduce_sum", e, [1]))
+    @case("move_backwards")
+    def _(f):
+        f.output(f.unary("neg", f.node("slice", [f.input([7, 45])], "float32", [7, 45], starts=[0, 44], stops=[7, -1], steps=[1, -1])))
+    @case("move_halves")
+    def _(f):
+        q, c, s = f.input([3, 17, 34]), f.input([17, 34]), f.input([17, 34])
+        turned = f.concat(2, f.unary("neg", f.slice(q, [0, 0, 17], [3, 17, 34], [1, 1, 1])), f.slice(q, [0, 0, 0], [3, 17, 17], [1, 1, 1]))
+        f.output(f.binary("add", f.binary("mul", turned, s), f.binary("mul", q, c)))
+    @case("move_pad_filled")
+    def _(f):
+        f.output(f.unary("exp", f.pad(f.input([9, 37]), [2, 3], [1, 4], f.scalar(-0.5))))
+    for n in (9, 130):
+        @case(f"position_iota_{n}")
+        def _(f):
+            f.output(f.node("iota", [], "int32", [5, n], shape=[5, n], axis=1, start=-3, step=2), f.node("iota", [], "float32", [n, 3], shape=[n, 3], axis=0, start=1, step=1))
+        @case(f"position_argmax_{n}")
+        def _(f):
+            x, h = f.input([11, n]), f.input([11, n], "float16")
+            f.output(f.node("arg_max", [x], "int64", [11], axis=1, keepdims=False), f.node("arg_min", [h], "int64", [n], axis=0, keepdims=False))
+        @case(f"position_triangle_{n}")
+        def _(f):
+            x = f.input([3, n, 40])
+            f.output(f.node("triu", [x], "float32", [3, n, 40], diagonal=1), f.node("tril", [x], "float32", [3, n, 40], diagonal=-2))
+        @case(f"position_cumsum_{n}")
+        def _(f):
+            x = f.input([11, n])
+            f.output(f.node("cumsum", [x], "float32", [11, n], axis=1, exclusive=False, reverse=False), f.node("cumsum", [x], "float32", [11, n], axis=0, exclusive=True, reverse=True))
+
+
 pointwise()
 programs()
 broadcasts()
+moves()
 read_back()
 siblings()
 layouts()
