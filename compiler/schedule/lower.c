@@ -52,9 +52,11 @@ static int begin_stage(struct lower *l, uint32_t stage, uint32_t row, uint32_t i
                 l->fixed |= l->phase->axes[a].role == AF_AXIS_WHOLE && l->phase->axes[a].chunk_axis == AF_NONE ? 1u << a : 0;
         l->may_hoist = stage == STAGE_BODY && l->fixed != (1u << l->phase->n_axes) - 1;
         l->node_value = af_arena_calloc(l->s->arena, l->s->m.n, sizeof(uint32_t));
-        if (!l->node_value)
+        l->node_wide = af_arena_calloc(l->s->arena, l->s->m.n, sizeof(uint32_t));
+        if (!l->node_value || !l->node_wide)
                 return -ENOMEM;
         memset(l->node_value, 0xff, l->s->m.n * sizeof(uint32_t));
+        memset(l->node_wide, 0xff, l->s->m.n * sizeof(uint32_t));
         return 0;
 }
 
@@ -76,11 +78,9 @@ static int lower_stores(struct lower *l, bool late) {
                                 continue;
                         }
                         struct af_access access;
-                        int r = u->source != AF_NONE ? lower_use(l, u->source, &v) : 0;
+                        int r = u->source != AF_NONE ? lower_use(l, u->source, &v) : lower_node_value(l, p, &v);
                         if (r)
                                 return r;
-                        if (u->source == AF_NONE)
-                                v = l->node_value[p];
                         uint32_t arg = u->pack ? s->n_args + s->pack_region[s->sp.first_store + i] : sched_arg(s, s->store_place[i]);
                         r = lower_access(l, u, arg, &access);
                         if (r)
@@ -146,23 +146,14 @@ static bool partial_access(const struct lower *l, uint32_t axes, struct af_acces
 /* What reduction k combines in this pass: the group's value after its `pre` program, or the partials of the pass before. */
 static int reduction_input(struct lower *l, const struct reduction *r, uint32_t k, uint32_t *ret) {
         struct sched *s = l->s;
-        uint32_t v, all = (1u << l->p->n_axes) - 1;
-        int e;
+        uint32_t all = (1u << l->p->n_axes) - 1;
         if (!l->p->from_group) {
                 struct af_access a = {.arg = s->n_args + l->p->regions + k};
                 if (!partial_access(l, (1u << l->p->n_axes) - 1, &a))
                         return sched_unfit(s, "sizes beyond 64 bits");
                 return lower_load(l, r->plan.acc, &a, AF_NONE, ret);
         }
-        const struct af_use *u = &s->sp.uses[s->sp.first_use[r->node]];
-        e = lower_use(l, s->sp.first_use[r->node], &v);
-        if (!e && s->g->values[u->value].dtype == AF_DTYPE_BOOL)
-                e = lower_to_mask(l, v, &v);
-        if (!e)
-                e = lower_expand(l, v, lower_hold(l, all), &v);
-        if (!e)
-                e = lower_program(l, &r->plan.pre, &v, l->phase->values[v].hold, all, ret);
-        return e;
+        return lower_reduce_input(l, r->node, all, ret);
 }
 
 static int lower_last_body(struct lower *l, const struct reduction *r, uint32_t in, uint32_t *ret_running) {

@@ -30,8 +30,9 @@ struct lower {
         bool may_hoist;
         struct stmt_list lists[N_STAGES][3]; /* per stage: loads, compute, stores */
         uint32_t *node_value;                /* per node: its value in this context, or AF_NONE */
-        uint32_t op_node;                    /* for comments */
-        uint32_t dup_x; /* what a program's constant stands for: the count of a mean, where that depends on symbols; 0 */
+        uint32_t *node_wide; /* fast, 16-bit floats: the value as float32, unrounded, or AF_NONE; node_value is made of it when asked for */
+        uint32_t op_node;    /* for comments */
+        uint32_t dup_x;      /* what a program's constant stands for: the count of a mean, where that depends on symbols; 0 */
 };
 
 /* A new value; id in *ret. */
@@ -78,5 +79,9 @@ int lower_iota(struct lower *l, uint32_t i) AF_WARN_UNUSED;
 /* lower_nodes.c: the group's nodes that `roots` (per node) need, in this context; late: those behind the reduction. */
 int lower_nodes(struct lower *l, bool *needed, bool late) AF_WARN_UNUSED;
 int lower_use(struct lower *l, uint32_t use, uint32_t *ret) AF_WARN_UNUSED;
+/* What member i, a reduction, combines: its operand after the `pre` program, at the hold of these axes; AF_NONE: as it is held. */
+int lower_reduce_input(struct lower *l, uint32_t i, uint32_t axes, uint32_t *ret) AF_WARN_UNUSED;
+/* The value of member i in its own dtype; AF_NONE where it is not here. */
+int lower_node_value(struct lower *l, uint32_t i, uint32_t *ret) AF_WARN_UNUSED;
 void lower_mark(const struct sched *s, bool *needed, bool late);
 int lower_access(const struct lower *l, const struct af_use *use, uint32_t arg, struct af_access *ret) AF_WARN_UNUSED;

@@ -284,6 +284,33 @@ static void declared(struct matrix *x) {
         matrix_end(x);
 }
 
+/* `fast` with ops that round nothing: the bits are those of strict, whichever values stay in float32. */
+static void fast_exact(struct matrix *x) {
+        static const enum af_dtype dtypes[] = {AF_DTYPE_FLOAT16, AF_DTYPE_BFLOAT16};
+        struct maker *m = &x->maker;
+        for (unsigned t = 0; t < AF_ARRAY_SIZE(dtypes); t++) {
+                enum af_dtype d = dtypes[t];
+                if (!matrix_begin(x, "fast exact %s", af_dtype_name(d)))
+                        continue;
+                m->f.numerics = AF_NUMERICS_FAST;
+                uint32_t a = maker_input(m, d, SHAPE(37, 50)), b = maker_input(m, d, SHAPE(50)), c = maker_input(m, d, SHAPE(37, 1));
+                uint32_t f = maker_unary(m, AF_OP_FLOOR, maker_unary(m, AF_OP_NEG, a)), g = maker_binary(m, AF_OP_MAXIMUM, f, b);
+                uint32_t h = maker_unary(m, AF_OP_ROUND, maker_binary(m, AF_OP_MINIMUM, g, c)), p = maker_binary(m, AF_OP_LT, h, f);
+                uint32_t k = maker_binary(m, AF_OP_TRUNC_DIV, h, maker_constant(m, d, 1));
+                maker_output(m, maker_shaped(m, AF_OP_RESHAPE, maker_unary(m, AF_OP_TRUNC, k), SHAPE(50, 37)));
+                maker_output(m, f);
+                maker_output(m, p);
+                maker_output(m, maker_node(m, AF_OP_WHERE, (uint32_t[]){p, h, k}, 3, NULL, 0, 0));
+                maker_output(m, maker_cast(m, h, AF_DTYPE_FLOAT32));
+                maker_output(m, maker_cast(m, maker_unary(m, AF_OP_ABS, h), AF_DTYPE_INT32));
+                maker_output(m, maker_unary(m, AF_OP_RELU, maker_shaped(m, AF_OP_RESHAPE, g, SHAPE(1850))));
+                const int64_t last = 1;
+                const struct af_attr axes = {.key = AF_ATTR_AXES, .ints = &last, .n = 1};
+                maker_output(m, maker_node(m, AF_OP_REDUCE_MAX, &h, 1, &axes, 1, 0));
+                matrix_end(x);
+        }
+}
+
 void matrix_graphs(struct matrix *x) {
         strided_cases(x);
         spread_cases(x);
@@ -296,4 +323,5 @@ void matrix_graphs(struct matrix *x) {
         chain(x);
         fibonacci(x);
         fan_out(x);
+        fast_exact(x);
 }

@@ -191,6 +191,52 @@ Test(schedule_build, pieces_of_a_concatenation_are_stores) {
 }
 
 #define IN_PLACE "'outputs':[{'value':'t','alias_of':'x'}]"
+/* Casts between float32 and a 16-bit float: to it, and from it. */
+static void count_casts(const struct af_kernel *k, enum af_dtype d, unsigned *ret_to, unsigned *ret_from) {
+        *ret_to = *ret_from = 0;
+        for (uint32_t p = 0; p < k->n_phases; p++)
+                for (uint32_t i = 0; i < k->phases[p].n_stmts; i++) {
+                        const struct af_kstmt *s = &k->phases[p].stmts[i];
+                        if (s->kind != AF_KSTMT_PRIM || s->ins.prim != AF_PRIM_CAST)
+                                continue;
+                        *ret_to += s->ins.to == d;
+                        *ret_from += s->ins.dtype == d;
+                }
+}
+
+/* Nodes first(x, y), second(that, y), third(that, x) on 16-bit floats. */
+static void expect_casts(const char *numerics, const char *dtype, const char *const ops[3], unsigned to, unsigned from) {
+        char text[1200];
+        struct built b;
+        unsigned n_to, n_from;
+        snprintf(text, sizeof(text),
+                 "'numerics': '%s', 'inputs': [{'name': 'x', 'dtype': '%s', 'shape': [64, 50]}, {'name': 'y', 'dtype': '%s', 'shape': [64, "
+                 "50]}], "
+                 "'nodes': [{'name': 'a', 'op': '%s', 'inputs': ['x', 'y'], 'outputs': [{'name': 's', 'dtype': '%s', 'shape': [64, 50]}]}, "
+                 "{'name': 'b', 'op': '%s', 'inputs': ['s', 'y'], 'outputs': [{'name': 't', 'dtype': '%s', 'shape': [64, 50]}]}, "
+                 "{'name': 'c', 'op': '%s', 'inputs': ['t', 'x'], 'outputs': [{'name': 'u', 'dtype': '%s', 'shape': [64, 50]}]}], "
+                 "'outputs': ['u']",
+                 numerics, dtype, dtype, ops[0], dtype, ops[1], dtype, ops[2], dtype);
+        build_text(&b, text);
+        cr_assert_eq(b.r, 0, "%s", b.why);
+        count_casts(b.k, af_dtype_from_name(dtype), &n_to, &n_from);
+        cr_expect(n_to == to && n_from == from, "%s %s %s: %u casts to, %u from", numerics, dtype, ops[0], n_to, n_from);
+        af_test_graph_deinit(&b.t);
+}
+
+/* fast: what is computed in float32 stays so from node to node; float16 calls stay float16. */
+Test(schedule_build, fast_chains_stay_in_float32) {
+        static const char *const plain[3] = {"add", "mul", "sub"}, *const heavy[3] = {"atan2", "hypot", "pow"},
+                                 *const mixed[3] = {"atan2", "mul", "pow"};
+        expect_casts("strict", "bfloat16", plain, 3, 6);
+        expect_casts("fast", "bfloat16", plain, 1, 4);
+        expect_casts("strict", "float16", plain, 0, 0);
+        expect_casts("fast", "float16", plain, 0, 0);
+        expect_casts("strict", "float16", heavy, 3, 6);
+        expect_casts("fast", "float16", heavy, 1, 4);
+        expect_casts("fast", "float16", mixed, 2, 4);
+}
+
 Test(schedule_build, in_place) {
         struct built b;
         build_text(&b, X("[8,9]") "'nodes':[{'name':'n','op':'exp','inputs':['x']," OUT("t", "float32", "[8,9]") "]," IN_PLACE);
