@@ -134,14 +134,54 @@ static int place_sources(struct af_job *job) {
         return 0;
 }
 
+static bool same_size(struct af_size a, struct af_size b) {
+        return a.x == b.x && (a.x || a.n == b.n);
+}
+
+/*
+ * An output that replaces an input is written where the input lies, if a kernel makes it and it has the input's strides: whoever reads the
+ * old value runs before (order.c), or is the same tile of the same kernel (the schedule checks). *ret_done: it was.
+ */
+static int place_in_input(struct af_job *job, const struct af_graph_output *out, uint32_t v, bool *ret_done) {
+        const struct af_graph *g = &job->graph;
+        *ret_done = false;
+        if (out->alias_of == AF_NONE || v != out->value || g->values[v].kind != AF_VALUE_NODE)
+                return 0;
+        uint32_t unit = job->unit_of_node[g->values[v].index], input = g->inputs[out->alias_of].value;
+        const struct af_value *value = &g->values[v], *old = &g->values[input];
+        if (unit == AF_NONE || job->units[unit].group == AF_NONE || value->dtype != old->dtype || value->rank != old->rank)
+                return 0;
+        struct af_size *dims = dims_of(job, v), *old_dims = dims_of(job, input),
+                       *strides = af_arena_calloc(job->arena, AF_LIMIT_RANK, sizeof(*strides));
+        if (!dims || !old_dims || !strides)
+                return -ENOMEM;
+        dense_strides(job, dims, value->rank, strides);
+        for (uint32_t i = 0; i < value->rank; i++) {
+                if (value->strides)
+                        strides[i] = af_size_of(&job->sizes, value->strides[i]);
+                bool unit_axis = !dims[i].x && dims[i].n == 1;
+                if (!same_size(dims[i], old_dims[i]) || (!unit_axis && !same_size(strides[i], job->places[input].strides[i])))
+                        return 0;
+        }
+        job->places[v] = job->places[input];
+        job->places[v].strides = strides;
+        *ret_done = true;
+        return 0;
+}
+
 /* Outputs name their memory: the first output that shows a value gives it its slot. */
 static int place_outputs(struct af_job *job) {
         const struct af_graph *g = &job->graph;
         for (uint32_t i = 0; i < g->n_outputs; i++) {
                 uint32_t v = root_of(job, g->outputs[i].value);
+                bool done;
                 if (job->places[v].buffer != AF_NONE)
                         continue;
-                int r = place(job, v, (struct af_bundle_buffer){.kind = AF_BUFFER_OUTPUT, .slot = i}, af_size_const(0));
+                int r = place_in_input(job, &g->outputs[i], v, &done);
+                if (!r && done)
+                        continue;
+                if (!r)
+                        r = place(job, v, (struct af_bundle_buffer){.kind = AF_BUFFER_OUTPUT, .slot = i}, af_size_const(0));
                 if (r)
                         return r;
         }
