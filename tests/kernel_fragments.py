@@ -333,6 +333,37 @@ def concatenations():
         f.output(join(f, [f.reduce("reduce_sum", a, [1], True), f.unary("square", b)], 1))
 
 
+def gathers():
+    for d in ("float32", "float16", "bfloat16", "int8", "bool", "int32", "int64"):
+        @case(f"gather_rows_{d}")
+        def _(f):
+            f.output(f.node("gather", [f.input([50, 45], d), f.input([3, 7], "int64")], d, [3, 7, 45], axis=0))
+        @case(f"gather_middle_{d}")
+        def _(f):
+            f.output(f.node("gather", [f.input([5, 20, 45], d), f.input([7], "int32")], d, [5, 7, 45], axis=1))
+        @case(f"gather_columns_{d}")
+        def _(f):
+            f.output(f.node("gather", [f.input([50, 45], d), f.input([37], "int64")], d, [50, 37], axis=1))
+        for axis in (0, 1):
+            @case(f"gather_elements_{d}_{axis}")
+            def _(f):
+                f.output(f.node("gather_elements", [f.input([50, 45], d), f.input([37, 20], "int64")], d, [37, 20], axis=axis))
+    @case("gather_add_sum")
+    def _(f):
+        rows = f.node("gather", [f.input([50, 450]), f.input([37], "int64")], "float32", [37, 450], axis=0)
+        a = f.binary("add", rows, f.input([450]))
+        f.output(a, f.reduce("reduce_sum", a, [1]))
+    @case("gather_by_gathered")
+    def _(f):
+        x, i, j = f.input([50, 45]), f.input([30], "int32"), f.input([37], "int32")
+        k = f.node("gather", [i, j], "int32", [37], axis=0)
+        f.output(f.binary("add", f.node("gather", [x, k], "float32", [37, 45], axis=0), f.node("gather", [x, j], "float32", [37, 45], axis=0)))
+    @case("gather_of_a_slice")
+    def _(f):
+        part = f.node("slice", [f.input([60, 90])], "float32", [50, 70], starts=[3, 10], stops=[53, 80], steps=[1, 1])
+        f.output(f.node("gather", [part, f.input([37], "int64")], "float32", [37, 70], axis=0))
+
+
 LENGTHS = (2, 7, 63, 64, 65, 127, 1000, 1023, 1024, 1025, 2047, 4097, 9999)
 
 
@@ -604,6 +635,7 @@ siblings()
 layouts()
 movement()
 concatenations()
+gathers()
 reductions()
 
 

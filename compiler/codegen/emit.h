@@ -12,6 +12,7 @@
         X(LOAD, "lib_load", false)                                                                                                         \
         X(STORE, "lib_store", false)                                                                                                       \
         X(COPY, "lib_copy", false)                                                                                                         \
+        X(FETCH, "lib_fetch", false)                                                                                                       \
         X(INDEX, "lib_index", false)                                                                                                       \
         X(OFFSETS, "lib_offsets", false)                                                                                                   \
         X(OFFSETS64, "lib_offsets64", false)                                                                                               \
@@ -90,6 +91,8 @@ const char *emit_view_of(struct emit *e, uint32_t v, const char *type);
 /* emit_move.c */
 /* Where this tile's first element is: offset + starts times strides. */
 const char *emit_position(struct emit *e, const struct af_kstmt *s);
+/* Elements per step of an axis. */
+const char *emit_step(struct emit *e, const struct af_access *a, uint32_t axis);
 void emit_load(struct emit *e, const struct af_kstmt *s, const char *base);
 void emit_store(struct emit *e, const struct af_kstmt *s, const char *base);
 /* Lengths of the stage's tile as they are at run time. */

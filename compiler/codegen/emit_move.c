@@ -14,8 +14,8 @@ const char *emit_cols(const struct emit *e) {
         return e->stage->inner_axis == AF_NONE ? "1" : emit_text(m, "l%u", e->stage->inner_axis);
 }
 
-/* Elements per step of an axis; those that depend on symbols are numbered as they come. */
-static const char *step_size(struct emit *e, const struct af_access *a, uint32_t axis) {
+/* Those that depend on symbols are numbered as they come. */
+const char *emit_step(struct emit *e, const struct af_access *a, uint32_t axis) {
         if (!a->strides_x[axis])
                 return emit_size(e, "int64_t", a->strides[axis], "p%u_step%u_%" PRIu64, e->phase_no, axis, (uint64_t)a->strides[axis]);
         uint32_t n = 0;
@@ -40,7 +40,7 @@ const char *emit_position(struct emit *e, const struct af_kstmt *s) {
                 if (a->strides[i] == 1 && !a->strides_x[i])
                         text = emit_text(e, "%s%ss%u", text, *text ? " + " : "", i);
                 else
-                        text = emit_text(e, "%s%ss%u * %s", text, *text ? " + " : "", i, step_size(e, a, i));
+                        text = emit_text(e, "%s%ss%u * %s", text, *text ? " + " : "", i, emit_step(e, a, i));
         }
         return *text ? text : "0";
 }
@@ -65,13 +65,13 @@ static void move_raw(struct emit *e, const struct af_kstmt *s, const struct af_k
                 if (raw->lines != AF_NONE) {
                         open = emit_text(e, "for (uint32_t i = 0; i < l%u; ++i) ", raw->lines);
                         ub = emit_text(e, "%s[i * %s]", ub, pitch);
-                        at = emit_text(e, "%s + i * %s", at, step_size(e, &s->access, raw->lines));
+                        at = emit_text(e, "%s + i * %s", at, emit_step(e, &s->access, raw->lines));
                 }
         } else {
                 const char *cols = step == 1 ? n : emit_text(e, "(%s - 1) * %" PRId64 " + 1", n, step);
                 shape = raw->lines == AF_NONE
                                 ? emit_text(e, "1, %s, 0, 0", cols)
-                                : emit_text(e, "l%u, %s, %s, %s", raw->lines, cols, step_size(e, &s->access, raw->lines), pitch);
+                                : emit_text(e, "l%u, %s, %s, %s", raw->lines, cols, emit_step(e, &s->access, raw->lines), pitch);
         }
         if (load)
                 emit_line(e, "%sLoad(%s, gm%u, %s, %s);", open, ub, s->access.arg, at, shape);
@@ -90,7 +90,7 @@ static const char *shape(struct emit *e, const struct af_kstmt *s, const struct 
                 emit_fail(e, "a transfer with gaps between elements");
         if (!rows)
                 return emit_text(e, "1, %s, 0, 0", cols);
-        return emit_text(e, "%s, %s, %s, %s", emit_rows(e), cols, step_size(e, a, st->row_axis),
+        return emit_text(e, "%s, %s, %s, %s", emit_rows(e), cols, emit_step(e, a, st->row_axis),
                          emit_size(e, "uint32_t", st->pitch, "p%u_pitch%u", e->phase_no, s->stage));
 }
 

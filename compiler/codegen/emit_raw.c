@@ -52,14 +52,38 @@ static const char *index_text(struct emit *e, const struct af_kstmt *s) {
         const char *to = emit_view_of(e, s->dst, "int32_t"), *first = emit_position(e, s), *n = emit_count(e, s->dst);
         if (axis == AF_NONE)
                 return emit_text(e, "Duplicate(%s, (int32_t)(%s), %s);", to, first, n);
-        if (s->access.strides[axis] == 1)
+        if (s->access.strides[axis] == 1 && !s->access.strides_x[axis])
                 return emit_text(e, "CreateVecIndex(%s, (int32_t)(%s), %s);", to, first, n);
         emit_use(e, EMIT_LIB_INDEX, AF_COMBINE_ADD);
-        return emit_text(e, "Index(%s, (int32_t)(%s), (int32_t)%" PRId64 ", %s);", to, first, s->access.strides[axis], n);
+        return emit_text(e, "Index(%s, (int32_t)(%s), (int32_t)%s, %s);", to, first, emit_step(e, &s->access, axis), n);
+}
+
+/* Rows of a fetched tile, how far apart they are in memory and in UB, and how the index steps with rows and columns. */
+static const char *fetch_text(struct emit *e, const struct af_kstmt *s) {
+        const struct af_kvalue *v = &e->phase->values[s->dst], *index = &e->phase->values[s->src[0]];
+        const struct af_stage *st = e->stage;
+        bool tile = v->hold == AF_HOLD_FULL && st->row_axis != AF_NONE;
+        uint32_t along = v->hold == AF_HOLD_COLUMN ? st->row_axis : v->hold == AF_HOLD_ONE ? AF_NONE : st->inner_axis;
+        const char *type = emit_type(v->dtype), *rows = tile ? emit_rows(e) : "1",
+                   *cols = along == AF_NONE ? "1" : emit_text(e, "l%u", along);
+        uint32_t by_row = !tile ? 0 : index->hold == AF_HOLD_FULL ? st->pitch : index->hold == AF_HOLD_COLUMN ? 1 : 0;
+        uint32_t by_col = index->hold == AF_HOLD_ONE || (tile && index->hold == AF_HOLD_COLUMN) ? 0 : 1;
+        emit_use(e, EMIT_LIB_FETCH, AF_COMBINE_ADD);
+        const char *text =
+                emit_text(e, "%s(%s, gm%u, %s, (int64_t)(%s), %" PRId64 ", %" PRId64, s->pick.runs ? "FetchRuns" : "FetchElements",
+                          emit_view_of(e, s->dst, type), s->access.arg, emit_view_of(e, s->src[0], emit_type(index->dtype)),
+                          emit_position(e, s), s->pick.extent, s->pick.stride);
+        const char *row_step = tile && s->access.strides[st->row_axis] ? emit_step(e, &s->access, st->row_axis) : "0",
+                   *col_step = along != AF_NONE && s->access.strides[along] ? emit_step(e, &s->access, along) : "0";
+        if (s->pick.runs)
+                return emit_text(e, "%s, %s, %s, %u, %s, %u);", text, rows, row_step, by_row, cols, st->pitch);
+        return emit_text(e, "%s, %s, %s, %u, %s, %s, %u, %u);", text, rows, row_step, by_row, cols, col_step, by_col, st->pitch);
 }
 
 const char *emit_raw_text(struct emit *e, const struct af_kstmt *s) {
         if (s->kind == AF_KSTMT_INDEX)
                 return index_text(e, s);
+        if (s->kind == AF_KSTMT_FETCH)
+                return fetch_text(e, s);
         return s->kind == AF_KSTMT_TABLE ? table_text(e, s) : s->kind == AF_KSTMT_GATHER ? gather_text(e, s) : NULL;
 }

@@ -337,6 +337,7 @@ static const char *stmt_text(struct emit *e, const struct af_kstmt *s) {
                 return row_levels_text(e, s);
         case AF_KSTMT_LEVEL_TOP:
                 return level_top_text(e, s);
+        case AF_KSTMT_FETCH:
         case AF_KSTMT_INDEX:
         case AF_KSTMT_TABLE:
         case AF_KSTMT_GATHER:

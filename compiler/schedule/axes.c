@@ -148,6 +148,50 @@ static int visit_iota(struct build *b, uint32_t i, const struct af_node *n) {
         return 0;
 }
 
+/* What a gather reads: memory over the result's axes but for those of the index, along which the index picks. */
+static int gather_data(struct build *b, const struct af_node *n, const struct af_dims *out, uint32_t index_rank) {
+        struct raw_use *u;
+        int64_t strides[AF_LIMIT_RANK];
+        uint32_t axis = (uint32_t)attr_int(n, AF_ATTR_AXIS);
+        struct address *a = af_arena_calloc(b->arena, 1, sizeof(*a));
+        int r = a ? add_use(b, n->in[0], &u) : -ENOMEM;
+        if (r)
+                return r;
+        if (u->use.base_kind != AF_BASE_INPUT)
+                return af_view_unfit(b, "a gather from what its kernel computes");
+        r = af_view_strides(b, u, strides, &a->offset);
+        for (uint32_t d = 0; !r && d < u->dims.rank; d++) {
+                uint32_t o = n->op == AF_OP_GATHER_ELEMENTS || d < axis ? d : d + index_rank - 1;
+                if (d != axis && out->atom[o] != AF_NONE)
+                        r = af_view_address_add(b, a, out->atom[o], strides[d]);
+        }
+        if (!r && (af_size_is_symbolic(strides[axis]) || af_size_is_symbolic(u->dims.dim[axis])))
+                return af_view_unfit(b, "a gather along an axis of symbolic size");
+        u->use.gathers = true;
+        u->use.gather_stride = strides[axis];
+        u->use.gather_extent = u->dims.dim[axis];
+        u->address = a;
+        u->dims = *out;
+        return r;
+}
+
+static int visit_gather(struct build *b, uint32_t i, const struct af_node *n) {
+        const struct af_dims *out = &b->node_dims[i];
+        uint32_t first = n->op == AF_OP_GATHER_ELEMENTS ? 0 : (uint32_t)attr_int(n, AF_ATTR_AXIS);
+        struct raw_use *u;
+        int r = af_view_fresh_atoms(b, &b->node_dims[i]);
+        if (!r)
+                r = gather_data(b, n, out, b->m->g->values[n->in[1]].rank);
+        if (!r)
+                r = add_use(b, n->in[1], &u);
+        for (uint32_t d = 0; !r && d < u->dims.rank; d++)
+                if (u->dims.atom[d] != AF_NONE) {
+                        r = af_atoms_unify(&b->atoms, u->dims.atom[d], out->atom[first + d]);
+                        r = r > 0 ? af_view_unfit(b, "axes that do not line up after a reshape") : r;
+                }
+        return r;
+}
+
 static int visit_node(struct build *b, uint32_t i) {
         const struct af_node *n = &b->m->g->nodes[b->m->nodes[i]];
         b->space->first_use[i] = b->n_uses;
@@ -163,6 +207,8 @@ static int visit_node(struct build *b, uint32_t i) {
                 return visit_reduce(b, i, n);
         if (af_op_info(n->op)->cls == AF_CLASS_IOTA)
                 return visit_iota(b, i, n);
+        if (af_op_info(n->op)->cls == AF_CLASS_GATHER)
+                return visit_gather(b, i, n);
         r = af_view_fresh_atoms(b, &b->node_dims[i]);
         for (uint32_t k = 0; !r && k < n->n_in; k++) {
                 struct raw_use *u;

@@ -22,12 +22,14 @@ struct af_use {
         uint32_t value; /* as the node names it */
         uint32_t base;  /* what is loaded, computed or, for SCALAR, written into the source */
         enum af_base_kind base_kind;
-        bool direct;                         /* value == base */
-        uint32_t source;                     /* stored output whose base is not computed here: the use that loads it; else AF_NONE */
-        uint32_t axes;                       /* bits of the space: those of the use, broadcast ones included */
-        uint32_t vary;                       /* INPUT: those that the access steps over */
-        int64_t strides[AF_KERNEL_MAX_AXES]; /* INPUT: of the load; stored output: of the store */
-        int64_t offset;                      /* elements */
+        bool direct;                          /* value == base */
+        uint32_t source;                      /* stored output whose base is not computed here: the use that loads it; else AF_NONE */
+        uint32_t axes;                        /* bits of the space: those of the use, broadcast ones included */
+        uint32_t vary;                        /* INPUT: those that the access steps over */
+        int64_t strides[AF_KERNEL_MAX_AXES];  /* INPUT: of the load; stored output: of the store */
+        int64_t offset;                       /* elements */
+        bool gathers;                         /* a gather's data: strides are those of the axes that its index does not pick along */
+        int64_t gather_stride, gather_extent; /* elements per step of the index; how many it may pick from */
         uint32_t offset_x, strides_x[AF_KERNEL_MAX_AXES]; /* size.h: numbers above are those at the hints */
         const struct af_pack *pack; /* not NULL: an input is first copied to the workspace, a stored output is last copied out of it; vary
                                        and strides are those of the copy, offset 0 */

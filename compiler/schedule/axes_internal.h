@@ -50,5 +50,8 @@ int af_view_fresh_atoms(struct build *b, struct af_dims *d) AF_WARN_UNUSED;
 /* Aligned at the right, as numpy does: equal dimensions are one axis, a 1 is a broadcast. */
 int af_view_unify_right(struct build *b, const struct af_dims *in, const struct af_dims *out) AF_WARN_UNUSED;
 int af_view_unfit(struct build *b, const char *why);
+/* The stride of every dimension of a use of memory (0 where the dimension is 1), and its first element. */
+int af_view_strides(struct build *b, const struct raw_use *u, int64_t *ret_strides, int64_t *ret_offset) AF_WARN_UNUSED;
+int af_view_address_add(struct build *b, struct address *a, uint32_t atom, int64_t stride) AF_WARN_UNUSED;
 bool af_value_empty(const struct af_graph *g, uint32_t value);
 int af_space_merge(struct build *b) AF_WARN_UNUSED;

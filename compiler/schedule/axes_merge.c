@@ -204,8 +204,8 @@ static int place_use(struct build *b, struct order *o, uint32_t i) {
                 r = place_store(b, o, u, l);
         else if (!r && (u->use.base_kind == AF_BASE_INPUT || u->use.base_kind == AF_BASE_INDEX))
                 r = place_input(b, o, u, l);
-        l->memory = !r && (i >= b->space->first_store || u->use.base_kind == AF_BASE_INPUT);
-        l->access = l->memory || (!r && u->use.base_kind == AF_BASE_INDEX);
+        l->memory = !r && (i >= b->space->first_store || (u->use.base_kind == AF_BASE_INPUT && !u->use.gathers));
+        l->access = l->memory || (!r && (u->use.base_kind == AF_BASE_INDEX || u->use.gathers));
         for (uint32_t d = 0; !r && d < u->dims.rank; d++) {
                 uint32_t list[AF_ATOMS_MAX], n = 0;
                 if (!(u->reduced_dims >> d & 1) || u->dims.atom[d] == AF_NONE)

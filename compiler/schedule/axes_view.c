@@ -63,7 +63,7 @@ static int unify_all(struct build *b, const struct af_dims *x, const struct af_d
         return 0;
 }
 
-static int address_add(struct build *b, struct address *a, uint32_t atom, int64_t stride) {
+int af_view_address_add(struct build *b, struct address *a, uint32_t atom, int64_t stride) {
         if (a->n == AF_ATOMS_MAX)
                 return af_view_unfit(b, "too many axes");
         a->atom[a->n] = atom;
@@ -78,7 +78,7 @@ static int address_spread(struct build *b, struct address *a, uint32_t atom, int
         if (!af_atoms_leaves(&b->atoms, atom, list, &n))
                 return af_view_unfit(b, "too many axes");
         while (!r && n > 0) {
-                r = address_add(b, a, list[--n], stride);
+                r = af_view_address_add(b, a, list[--n], stride);
                 if (!r && !af_size_mul(b->m->g, stride, b->atoms.items[list[n]].extent, &stride))
                         return af_view_unfit(b, "strides beyond 64 bits");
         }
@@ -125,6 +125,17 @@ static int dim_stride(struct build *b, const struct address *a, uint32_t atom, i
         return 0;
 }
 
+int af_view_strides(struct build *b, const struct raw_use *u, int64_t *ret_strides, int64_t *ret_offset) {
+        struct address now;
+        int r = address_now(b, u, &now);
+        for (uint32_t i = 0; !r && i < u->dims.rank; i++) {
+                ret_strides[i] = 0;
+                r = u->dims.atom[i] == AF_NONE ? 0 : dim_stride(b, &now, u->dims.atom[i], &ret_strides[i]);
+        }
+        *ret_offset = r ? 0 : now.offset;
+        return r;
+}
+
 /* Axes of a slice that takes less than all of them, and the address with these. */
 static int slice_axes(struct build *b, const struct af_node *n, struct raw_use *u, struct af_dims *out) {
         const struct af_attr *starts = af_node_attr(n, AF_ATTR_STARTS), *steps = af_node_attr(n, AF_ATTR_STEPS);
@@ -143,7 +154,7 @@ static int slice_axes(struct build *b, const struct af_node *n, struct raw_use *
                         if (!af_atoms_leaves(&b->atoms, out->atom[i], list, &k))
                                 return af_view_unfit(b, "too many axes");
                         for (uint32_t j = 0; !r && j < k; j++)
-                                r = address_add(b, next, list[j], stride_of(&now, list[j]));
+                                r = af_view_address_add(b, next, list[j], stride_of(&now, list[j]));
                         continue;
                 }
                 start = af_size_from(b->m->g, starts->dims[i]);
@@ -155,7 +166,7 @@ static int slice_axes(struct build *b, const struct af_node *n, struct raw_use *
                 if (!r && out->dim[i] != 1)
                         r = af_atoms_new(&b->atoms, out->dim[i], &out->atom[i]);
                 if (!r && out->atom[i] != AF_NONE)
-                        r = address_add(b, next, out->atom[i], stride);
+                        r = af_view_address_add(b, next, out->atom[i], stride);
         }
         u->address = next;
         return r;

@@ -292,6 +292,7 @@ double sched_compute_cycles(const struct af_soc *soc, const struct af_phase *p, 
                 return table(&c);
         case AF_KSTMT_GATHER:
                 return gather(&c);
+        case AF_KSTMT_FETCH: /* see sched_fetch_cost */
         case AF_KSTMT_LOAD:
         case AF_KSTMT_STORE:
                 break;

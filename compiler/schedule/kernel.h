@@ -109,14 +109,20 @@ enum af_kstmt_kind {
         AF_KSTMT_ROW_LEVELS, /* dst LEVELS: combine with the rows of src[0], chunks of 32 */
         AF_KSTMT_LEVEL_TOP,  /* dst: the result of src[0] LEVELS */
         AF_KSTMT_TABLE,      /* dst TABLE */
-        AF_KSTMT_INDEX,      /* dst int32 ROW, COLUMN, ONE or FULL without a row axis: the access' position itself */
-        AF_KSTMT_GATHER,     /* dst from src[0] by the offsets src[1]; one of dst and src[0] is RAW */
+        AF_KSTMT_FETCH,  /* dst from memory by the index src[0], int32 or int64: access + index * pick.stride; negative ones count from the
+                            end, beyond it is 0 */
+        AF_KSTMT_INDEX,  /* dst int32 ROW, COLUMN, ONE or FULL without a row axis: the access' position itself */
+        AF_KSTMT_GATHER, /* dst from src[0] by the offsets src[1]; one of dst and src[0] is RAW */
 };
 struct af_access {
         uint32_t arg;                        /* below n_args: an argument; else a region of the workspace */
         int64_t offset;                      /* elements */
         int64_t strides[AF_KERNEL_MAX_AXES]; /* elements per step of each axis; 0: does not vary */
         uint32_t offset_x, strides_x[AF_KERNEL_MAX_AXES];
+};
+struct af_pick {
+        int64_t stride, extent; /* elements of memory per step of the index; steps there are */
+        bool runs;              /* the index is one along what is contiguous: a transfer per row; else element by element */
 };
 struct af_kstmt {
         enum af_kstmt_kind kind;
@@ -126,6 +132,7 @@ struct af_kstmt {
         struct af_prim_ins ins;  /* PRIM; its value numbers are unused. SELECT with src[2] AF_NONE: against the scalar imm */
         enum af_combine combine; /* reductions */
         bool flat;               /* ROW_LANES, ROW_CHUNKS: all rows of src[0] FULL as one row: they have no gaps between them */
+        struct af_pick pick;     /* FETCH */
         uint64_t imm;            /* FILL; ROW_LEVELS: identity; bits of the dtype */
         uint32_t imm_x;          /* PRIM DUP of a float: the number is this size; 0: ins.imm */
         uint32_t op_node;        /* graph node that it comes from, for comments; AF_NONE */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Indices along an axis: an access without memory, whose position is the value. Rows and columns are made apart and added up. */
+/*
+ * Indices along an axis: an access without memory, whose position is the value; rows and columns are made apart and added up. And gathers:
+ * memory at places that an index tells, read by the scalar unit.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -85,4 +88,36 @@ int lower_iota(struct lower *l, uint32_t i) {
                         r = with_scalar(l, AF_PRIM_ADDS, attr_float(n, AF_ATTR_START), &v);
         }
         return r ? r : convert(l, made, d, v, &l->node_value[i]);
+}
+
+/* Whether each value of the index gives a run of contiguous elements. */
+static bool is_run(const struct lower *l, enum af_hold hold, const struct af_access *access, uint32_t index_axes) {
+        uint32_t along = hold == AF_HOLD_COLUMN ? l->row : hold == AF_HOLD_ONE ? AF_NONE : l->inner;
+        return along == AF_NONE || (access->strides[along] == 1 && !access->strides_x[along] && !(index_axes >> along & 1));
+}
+
+int lower_gather(struct lower *l, uint32_t i) {
+        const struct sched *s = l->s;
+        uint32_t first = s->sp.first_use[i], index, axes = 0;
+        const struct af_use *u = &s->sp.uses[first];
+        enum af_dtype d = s->g->values[u->base].dtype;
+        struct af_kstmt fetch = {.kind = AF_KSTMT_FETCH, .pick = {.stride = u->gather_stride, .extent = u->gather_extent}};
+        int r = lower_use(l, first + 1, &index);
+        if (r)
+                return r;
+        r = lower_access(l, u, sched_input_arg(s, u->base), &fetch.access);
+        if (r)
+                return r;
+        for (uint32_t a = 0; a < l->phase->n_axes; a++)
+                axes |= fetch.access.strides[a] ? 1u << a : 0;
+        axes |= l->phase->values[index].axes;
+        enum af_hold hold = lower_hold(l, axes);
+        fetch.pick.runs = is_run(l, hold, &fetch.access, l->phase->values[index].axes);
+        if (!fetch.pick.runs && fetch.access.arg >= s->n_pointers)
+                return sched_unfit(l->s, "a gather of elements from the workspace"); /* the scalar unit may have older ones in its cache */
+        r = lower_value(l, d == AF_DTYPE_BOOL ? AF_DTYPE_UINT8 : d, hold, axes, &fetch.dst);
+        fetch.src[0] = index;
+        fetch.src[1] = fetch.src[2] = AF_NONE;
+        l->node_value[i] = fetch.dst;
+        return r ? r : lower_emit(l, fetch);
 }

@@ -217,11 +217,12 @@ int lower_nodes(struct lower *l, bool *needed, bool late) {
                 if (!needed[i] || s->sp.skip[i] || l->node_value[i] != AF_NONE || l->node_wide[i] != AF_NONE)
                         continue;
                 l->op_node = s->m.nodes[i];
-                int r = af_op_info(s->g->nodes[s->m.nodes[i]].op)->cls == AF_CLASS_IOTA ? lower_iota(l, i)
-                        : s->sp.empty_reduce[i]                                         ? lower_empty_reduce(l, i)
-                        : s->sp.unit_reduce[i]                                          ? lower_unit_reduce(l, i)
-                        : s->reduction_of[i] != AF_NONE                                 ? lower_resident_reduce(l, i)
-                                                                                        : lower_elementwise(l, i);
+                int r = af_op_info(s->g->nodes[s->m.nodes[i]].op)->cls == AF_CLASS_IOTA     ? lower_iota(l, i)
+                        : af_op_info(s->g->nodes[s->m.nodes[i]].op)->cls == AF_CLASS_GATHER ? lower_gather(l, i)
+                        : s->sp.empty_reduce[i]                                             ? lower_empty_reduce(l, i)
+                        : s->sp.unit_reduce[i]                                              ? lower_unit_reduce(l, i)
+                        : s->reduction_of[i] != AF_NONE                                     ? lower_resident_reduce(l, i)
+                                                                                            : lower_elementwise(l, i);
                 l->op_node = AF_NONE;
                 if (r)
                         return r;

@@ -76,7 +76,7 @@ static int check_nodes(struct sched *s) {
                 const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
                 enum af_op_class cls = af_op_info(n->op)->cls;
                 if (cls > AF_CLASS_VIEW && cls != AF_CLASS_TRANSPOSE && cls != AF_CLASS_SLICE && cls != AF_CLASS_IOTA &&
-                    cls != AF_CLASS_CONCAT) {
+                    cls != AF_CLASS_CONCAT && cls != AF_CLASS_GATHER) {
                         const char *why = af_arena_printf(s->arena, "no template for op class %s", af_op_class_name(cls));
                         return why ? sched_unfit(s, why) : -ENOMEM;
                 }
@@ -223,6 +223,37 @@ struct af_karg sched_workspace(const struct af_region *regions, uint32_t n) {
                 .kind = AF_KARG_WORKSPACE, .dtype = AF_DTYPE_UINT8, .value = AF_NONE, .workspace_bytes = bytes, .range_end = bytes};
 }
 
+/* Whether something is read again for each element of axis a, that a tile over a and the inner axis would read once. */
+static bool reuses(const struct sched *s, uint32_t a) {
+        uint32_t tile = (s->sp.row == AF_NONE ? 0 : 1u << s->sp.row) | 1u << s->sp.inner;
+        for (uint32_t u = 0; u < s->sp.first_store; u++) {
+                const struct af_use *use = &s->sp.uses[u];
+                if (use->base_kind == AF_BASE_INPUT && !use->gathers && use->vary & tile && !(use->vary >> a & 1))
+                        return true;
+        }
+        return false;
+}
+
+/* A pass with the rows that its space gives it, or other ones where more of what is read stays. */
+static int tile_pass(struct sched *s, const struct pass *p, struct af_phase *ret) {
+        int r = sched_tile(s, p, ret);
+        if (r || p->kind != PASS_ELEMENTWISE || s->sp.raw || p->whole || p->row == AF_NONE)
+                return r;
+        for (uint32_t a = 0; a < p->n_axes; a++) {
+                struct pass other = *p;
+                struct af_phase phase;
+                if (a == p->row || a == p->inner || !reuses(s, a))
+                        continue;
+                other.row = a;
+                r = sched_tile(s, &other, &phase);
+                if (r < 0)
+                        return r;
+                if (!r && phase.cycles < ret->cycles)
+                        *ret = phase;
+        }
+        return 0;
+}
+
 /* Tiles the passes of one plan. */
 static int build_plan(struct sched *s, const struct pass *passes, uint32_t n, struct part_plan *ret) {
         *ret = (struct part_plan){.n_phases = n};
@@ -233,7 +264,7 @@ static int build_plan(struct sched *s, const struct pass *passes, uint32_t n, st
                 struct af_phase *ph = &ret->phases[i];
                 bool started = s->started;
                 s->started |= i > 0;
-                int r = sched_tile(s, &passes[i], ph);
+                int r = tile_pass(s, &passes[i], ph);
                 s->started = started;
                 if (r)
                         return r;

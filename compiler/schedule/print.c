@@ -6,8 +6,8 @@
 
 static const char *const hold_names[] = {"full", "row", "column", "one", "lanes", "chunks", "levels", "blocks", "scratch", "raw", "table"};
 static const char *const place_names[] = {"pool", "load", "store", "resident"};
-static const char *const stmt_names[] = {"load",       "store",     "prim",       "copy",      "expand", "fill",  "row_lanes",
-                                         "row_chunks", "lane_tree", "row_levels", "level_top", "table",  "index", "gather"};
+static const char *const stmt_names[] = {"load",      "store",      "prim",      "copy",  "expand", "fill",  "row_lanes", "row_chunks",
+                                         "lane_tree", "row_levels", "level_top", "table", "fetch",  "index", "gather"};
 static const char *const stage_names[] = {"prologue", "init", "body", "finish"};
 static const char *const role_names[] = {"block", "loop", "whole"};
 
@@ -33,7 +33,7 @@ static void print_stmt(const struct af_kernel *k, const struct af_phase *p, cons
         for (unsigned i = 0; i < 3; i++)
                 if (s->src[i] != AF_NONE)
                         af_buf_printf(b, " v%u", s->src[i]);
-        if (s->kind == AF_KSTMT_LOAD || s->kind == AF_KSTMT_STORE || s->kind == AF_KSTMT_INDEX)
+        if (s->kind == AF_KSTMT_LOAD || s->kind == AF_KSTMT_STORE || s->kind == AF_KSTMT_INDEX || s->kind == AF_KSTMT_FETCH)
                 print_access(p, &s->access, b);
         if (s->op_node != AF_NONE)
                 af_buf_printf(b, "  # %s", af_op_info(k->g->nodes[s->op_node].op)->name);

@@ -110,6 +110,10 @@ static struct sched_turn cost_turn(const struct walk *w, const struct af_stage *
                         struct sched_transfer x = sched_transfer_cost(w->soc, w->p, s, &w->at, w->blocks);
                         t.store += x.cycles;
                         t.store_bytes += x.bytes;
+                } else if (s->kind == AF_KSTMT_FETCH) {
+                        struct sched_transfer x = sched_fetch_cost(w->soc, w->p, s, &w->at, w->blocks);
+                        t.vector += x.cycles;
+                        t.load_bytes += x.bytes;
                 } else {
                         t.vector += sched_compute_cycles(w->soc, w->p, s, &w->at);
                 }

@@ -29,5 +29,8 @@ double sched_compute_cycles(const struct af_soc *soc, const struct af_phase *p, 
 /* transfer.c: bytes in distinct 32-byte sectors per call and MTE2's or MTE3's cycles. */
 struct sched_transfer sched_transfer_cost(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s,
                                           const struct sched_tile_at *at, uint32_t blocks);
+/* A FETCH, taken for one whose index ascends: transfers or scalar accesses, which the vector pipe waits for. */
+struct sched_transfer sched_fetch_cost(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s,
+                                       const struct sched_tile_at *at, uint32_t blocks);
 /* Of the tiles that hold the same elements of a narrow value the first alone stores them. */
 bool sched_stores(const struct af_phase *p, const struct af_kstmt *s, const struct sched_tile_at *at);

@@ -106,6 +106,28 @@ struct sched_transfer sched_transfer_cost(const struct af_soc *soc, const struct
         return t;
 }
 
+struct sched_transfer sched_fetch_cost(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s,
+                                       const struct sched_tile_at *at, uint32_t blocks) {
+        const struct af_stage *st = &p->stages[s->stage];
+        const struct af_kvalue *v = &p->values[s->dst];
+        int64_t size = af_dtype_size(v->dtype), rows = 1, cols = 1;
+        struct sched_transfer t = {0};
+        if ((v->hold == AF_HOLD_FULL || v->hold == AF_HOLD_ROW) && st->inner_axis != AF_NONE)
+                cols = at->length[st->inner_axis];
+        if (v->hold == AF_HOLD_FULL && st->row_axis != AF_NONE)
+                rows = at->length[st->row_axis];
+        if (v->hold == AF_HOLD_COLUMN)
+                cols = at->length[st->row_axis];
+        if (!s->pick.runs) {
+                rows *= cols;
+                cols = 1;
+        }
+        int64_t bytes = (cols * size + SECTOR - 1) / SECTOR * SECTOR;
+        t.bytes = (uint64_t)(rows * bytes);
+        t.cycles = (double)rows * cycles_of(soc, true, bytes, blocks);
+        return t;
+}
+
 bool sched_stores(const struct af_phase *p, const struct af_kstmt *s, const struct sched_tile_at *at) {
         const struct af_stage *st = &p->stages[s->stage];
         for (uint32_t a = 0; a < p->n_axes; a++) {

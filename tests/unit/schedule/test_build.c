@@ -97,6 +97,10 @@ Test(schedule_build, strided_tree) {
 #define ABS(in, out, shape) "{'name':'" out "n','op':'abs','inputs':['" in "']," OUT(out, "float32", shape)
 #define TWO(a, b)           "'inputs':[{'name':'x','dtype':'float32','shape':" a "},{'name':'y','dtype':'float32','shape':" b "}],"
 
+#define GATHER_OF(shape) "'inputs':[{'name':'x','dtype':'float32','shape':" shape "},{'name':'i','dtype':'int64','shape':[4]}],"
+#define GATHER(in, axis, out, shape)                                                                                                       \
+        "{'name':'" out "n','op':'gather','inputs':['" in "','i'],'attrs':{'axis':" axis "}," OUT(out, "float32", shape)
+
 static void expect_unfit(const char *text, const char *why) {
         struct built b;
         build_text(&b, text);
@@ -155,10 +159,8 @@ Test(schedule_build, parts_that_share_nothing_do_not_meet) {
 }
 
 Test(schedule_build, refusals) {
-        expect_unfit(
-                "'inputs':[{'name':'x','dtype':'float32','shape':[8]},{'name':'i','dtype':'int64','shape':[4]}],"
-                "'nodes':[{'name':'n','op':'gather','inputs':['x','i'],'attrs':{'axis':0}," OUT("t", "float32", "[4]") "],'outputs':['t']",
-                "no template for op class gather");
+        expect_unfit(GATHER_OF("[9,5]") "'nodes':[" ABS("x", "a", "[9,5]") "," GATHER("a", "0", "t", "[4,5]") "],'outputs':['t']",
+                     "a gather from what its kernel computes");
         expect_unfit(
                 TWO("[8,9]", "[8,4]") "'nodes':[" CONCAT("'x','y'", "1", "c", "[8,13]") "," ABS("c", "t", "[8,13]") "],'outputs':['t']",
                 "a concatenation that its own kernel reads");
@@ -187,6 +189,31 @@ Test(schedule_build, pieces_of_a_concatenation_are_stores) {
         cr_assert_eq(b.r, 0, "%s", b.why);
         cr_expect_eq(b.k->n_phases, 2);
         cr_expect_not(b.k->needs_sync_all);
+        af_test_graph_deinit(&b.t);
+}
+
+static const struct af_kstmt *find_stmt(const struct af_phase *p, enum af_kstmt_kind kind) {
+        for (uint32_t i = 0; i < p->n_stmts; i++)
+                if (p->stmts[i].kind == kind)
+                        return &p->stmts[i];
+        return NULL;
+}
+
+Test(schedule_build, a_gather_fetches_by_an_index_in_the_tile) {
+        struct built b;
+        build_text(&b, GATHER_OF("[9,5]") "'nodes':[" GATHER("x", "0", "a", "[4,5]") "," ABS("a", "t", "[4,5]") "],'outputs':['t']");
+        cr_assert_eq(b.r, 0, "%s", b.why);
+        const struct af_kstmt *s = find_stmt(&b.k->phases[0], AF_KSTMT_FETCH);
+        cr_assert_not_null(s);
+        cr_expect(s->pick.runs);
+        cr_expect_eq(s->pick.stride, 5);
+        cr_expect_eq(s->pick.extent, 9);
+        af_test_graph_deinit(&b.t);
+        build_text(&b, GATHER_OF("[9,5]") "'nodes':[" GATHER("x", "1", "t", "[9,4]") "],'outputs':['t']");
+        cr_assert_eq(b.r, 0, "%s", b.why);
+        s = find_stmt(&b.k->phases[0], AF_KSTMT_FETCH);
+        cr_assert_not_null(s);
+        cr_expect_not(s->pick.runs); /* along the columns every element has an index of its own */
         af_test_graph_deinit(&b.t);
 }
 
