@@ -139,3 +139,10 @@ struct af_infer_operand {
 int af_infer(struct af_expr_pool *exprs, struct af_arena *arena, enum af_op op, const struct af_infer_operand *operands, uint32_t n,
              const struct af_attr *attrs, uint32_t n_attrs, const char *where, struct af_inferred *ret,
              struct af_diags *diags) AF_WARN_UNUSED;
+/* The same with the symbols' ranges, one number each per symbol; both NULL, or bounds NULL: nothing is known of them. */
+struct af_infer_bounds {
+        const int64_t *mins, *maxs;
+};
+int af_infer_within(struct af_expr_pool *exprs, struct af_arena *arena, const struct af_infer_bounds *bounds, enum af_op op,
+                    const struct af_infer_operand *operands, uint32_t n, const struct af_attr *attrs, uint32_t n_attrs, const char *where,
+                    struct af_inferred *ret, struct af_diags *diags) AF_WARN_UNUSED;

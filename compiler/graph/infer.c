@@ -301,8 +301,16 @@ uint32_t af_inferred_dim(const struct af_inferred *inferred, uint32_t out, uint3
 
 int af_infer(struct af_expr_pool *exprs, struct af_arena *arena, enum af_op op, const struct af_infer_operand *operands, uint32_t n,
              const struct af_attr *attrs, uint32_t n_attrs, const char *where, struct af_inferred *ret, struct af_diags *diags) {
+        return af_infer_within(exprs, arena, NULL, op, operands, n, attrs, n_attrs, where, ret, diags);
+}
+
+int af_infer_within(struct af_expr_pool *exprs, struct af_arena *arena, const struct af_infer_bounds *bounds, enum af_op op,
+                    const struct af_infer_operand *operands, uint32_t n, const struct af_attr *attrs, uint32_t n_attrs, const char *where,
+                    struct af_inferred *ret, struct af_diags *diags) {
         struct af_infer_ctx ctx = {
                 .exprs = exprs, .arena = arena, .diags = diags, .where = {.text = where ? where : ""}, .op = op, .in = operands, .n_in = n};
+        if (bounds)
+                ctx.facts = (struct af_symbol_facts){.mins = bounds->mins, .maxs = bounds->maxs};
         const struct af_attr *normal;
         uint32_t n_normal;
 

@@ -50,6 +50,19 @@ static int take_sources(struct rw *b) {
         return 0;
 }
 
+static int bounds_make(struct rw *b) {
+        uint32_t n = b->from->n_symbols;
+        int64_t *mins = af_arena_calloc(b->g.arena, n, sizeof(*mins)), *maxs = af_arena_calloc(b->g.arena, n, sizeof(*maxs));
+        if (!mins || !maxs)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++) {
+                mins[i] = b->from->symbols[i].min;
+                maxs[i] = b->from->symbols[i].max;
+        }
+        b->bounds = (struct af_infer_bounds){mins, maxs};
+        return 0;
+}
+
 int rw_begin(struct rw *b, const struct af_graph *from) {
         *b = (struct rw){.from = from, .g = *from};
         b->g.values = NULL;
@@ -60,6 +73,8 @@ int rw_begin(struct rw *b, const struct af_graph *from) {
         b->map = af_arena_calloc(from->arena, from->n_values, sizeof(*b->map));
         b->is_output = af_arena_calloc(from->arena, from->n_values, sizeof(*b->is_output));
         int r = b->map && b->is_output ? copy_exprs(b) : -ENOMEM;
+        if (!r)
+                r = bounds_make(b);
         if (!r)
                 r = af_arena_grow(from->arena, &b->g.values, &b->cap_values, from->n_values + from->n_values / 4 + 16,
                                   sizeof(*b->g.values));
@@ -264,7 +279,7 @@ static bool infer(struct rw *b, struct af_node *n, enum af_dtype dtype, struct a
                 operands[i] = (struct af_infer_operand){.dtype = v->dtype, .rank = v->rank, .dims = v->dims};
                 operands[i].scalar = af_value_is_scalar(&b->g, n->in[i]);
         }
-        int r = af_infer(&b->g.exprs, b->g.arena, n->op, operands, n->n_in, n->attrs, n->n_attrs, "", &inferred, NULL);
+        int r = af_infer_within(&b->g.exprs, b->g.arena, &b->bounds, n->op, operands, n->n_in, n->attrs, n->n_attrs, "", &inferred, NULL);
         if (r < 0)
                 return no_memory(b) != AF_NONE;
         if (r == 0 && inferred.dtype == AF_DTYPE_INVALID)

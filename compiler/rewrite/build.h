@@ -15,8 +15,9 @@ struct rw {
         uint32_t table_size, n_table;
         uint32_t *scalars; /* the same over scalar constants */
         uint32_t scalars_size, n_scalars;
-        uint32_t n_made; /* nodes that rw_node wrote */
-        bool *is_output; /* per value of `from` */
+        struct af_infer_bounds bounds; /* of the symbols */
+        uint32_t n_made;               /* nodes that rw_node wrote */
+        bool *is_output;               /* per value of `from` */
 };
 struct rw_mark {
         uint32_t n_nodes, n_made;

@@ -141,12 +141,11 @@ static bool same_partition(const struct partition *a, const struct partition *b)
  * to distribute over: an operand's 1 could not be told from one that is spread.)
  */
 static bool worth_it(struct mv *m, const uint32_t *in, uint32_t n_in, const struct partition *p) {
-        int64_t cost = 0, total = 0, bytes = af_value_count(&m->b->g, in[p->operand]);
+        int64_t cost = 0, total = 0;
         for (uint32_t i = 0; i < p->n; i++)
                 total += p->sizes[i];
-        if (total < 2 || p->n < 2 || bytes < 0)
+        if (total < 2 || p->n < 2)
                 return false;
-        bytes *= af_dtype_size(rw_value(m->b, in[p->operand])->dtype);
         for (uint32_t j = 0; j < n_in; j++) {
                 const struct af_node *n = mv_maker(m, in[j]);
                 if (j == p->operand || !has_axis(m, in[j], p) || (n && n->op == AF_OP_CONCAT))
@@ -155,9 +154,10 @@ static bool worth_it(struct mv *m, const uint32_t *in, uint32_t n_in, const stru
                 struct mv_view v = {.kind = MV_SLICE, .rank = rank};
                 v.touched[rank - p->from_end] = true;
                 v.range[rank - p->from_end] = (struct mv_range){0, 1, p->sizes[0]};
-                cost += mv_stored(m, in[j]) ? 0 : mv_push_cost(m, in[j], &v);
+                if (!mv_stored(m, in[j]))
+                        cost = AF_MIN(MV_BYTES_MAX, cost + mv_push_cost(m, in[j], &v));
         }
-        return cost <= bytes;
+        return cost <= mv_bytes(m, in[p->operand]);
 }
 
 static uint32_t distribute(struct mv *m, const struct af_node *n, const uint32_t *in, enum af_dtype dtype, const struct partition *p) {

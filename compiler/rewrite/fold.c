@@ -56,6 +56,11 @@ void mv_reshape_axes(const struct mv *m, uint32_t from, uint32_t to, int8_t *ret
         }
 }
 
+uint32_t mv_reshape(struct mv *m, uint32_t x, const uint32_t *dims, uint32_t rank) {
+        const struct af_node *n = x == AF_NONE ? NULL : mv_maker(m, x);
+        return rw_reshape(m->b, n && af_op_info(n->op)->cls == AF_CLASS_VIEW ? n->in[0] : x, dims, rank);
+}
+
 /* ---- slice ---- */
 
 static uint32_t slice_node(struct mv *m, uint32_t x, const struct mv_view *v) {
@@ -274,7 +279,7 @@ uint32_t mv_transpose(struct mv *m, uint32_t x, const int64_t *perm) {
         if (identity)
                 return x;
         if (keeps_order(m, x, perm))
-                return rw_reshape(m->b, x, dims, rank);
+                return mv_reshape(m, x, dims, rank);
         if (m->depth >= MV_DEPTH_MAX || !mv_work(m, 1))
                 return transpose_node(m, x, perm);
         m->depth++;

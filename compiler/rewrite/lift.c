@@ -113,7 +113,7 @@ static uint32_t remake(struct lift *l, uint32_t node) {
                 else if (at != AF_NONE)
                         in[j] = l->values[at];
                 else if (operand_dims(l, n.in[j], dims))
-                        in[j] = rw_reshape(b, n.in[j], dims, l->to_rank);
+                        in[j] = mv_reshape(l->m, n.in[j], dims, l->to_rank);
                 else
                         return rw_fail(b);
         }

@@ -119,19 +119,8 @@ uint32_t rw_dim_binary(struct rw *b, enum af_expr_kind kind, uint32_t x, uint32_
 }
 
 int64_t rw_most(struct rw *b, uint32_t expr) {
-        int64_t v, least, most;
-        if (af_expr_is_const(&b->g.exprs, expr, &v))
-                return v;
-        int64_t *bounds = af_arena_calloc(b->g.arena, 2 * (size_t)b->g.n_symbols, sizeof(*bounds));
-        if (!bounds) {
-                b->error = -ENOMEM;
-                return INT64_MAX;
-        }
-        for (uint32_t i = 0; i < b->g.n_symbols; i++) {
-                bounds[i] = b->g.symbols[i].min;
-                bounds[b->g.n_symbols + i] = b->g.symbols[i].max;
-        }
-        af_expr_range(&b->g.exprs, expr, bounds, bounds + b->g.n_symbols, &least, &most);
+        int64_t least, most;
+        af_expr_range(&b->g.exprs, expr, b->bounds.mins, b->bounds.maxs, &least, &most);
         return most;
 }
 

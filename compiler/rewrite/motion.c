@@ -189,7 +189,7 @@ static uint32_t move_reshape(struct mv *m, const struct af_node *n, uint32_t x) 
         if (v->rank == out->rank && (v->rank == 0 || memcmp(v->dims, out->dims, v->rank * sizeof(*v->dims)) == 0))
                 return x;
         if (maker && is_class(maker, AF_CLASS_VIEW))
-                return rw_reshape(m->b, maker->in[0], out->dims, out->rank);
+                return mv_reshape(m, x, out->dims, out->rank);
         if (maker && maker->op == AF_OP_CONCAT)
                 return view_of_concat(m, n, x);
         return AF_NONE;

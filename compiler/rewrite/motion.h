@@ -73,11 +73,16 @@ uint32_t mv_transpose(struct mv *m, uint32_t x, const int64_t *perm);
 uint32_t mv_gather(struct mv *m, uint32_t x, const struct mv_view *view);
 uint32_t mv_concat(struct mv *m, const uint32_t *pieces, uint32_t n, uint32_t axis);
 uint32_t mv_pad(struct mv *m, uint32_t x, const int64_t *low, const int64_t *high, uint32_t fill);
+/* As rw_reshape; of what x is a reshape of, where it is one. */
+uint32_t mv_reshape(struct mv *m, uint32_t x, const uint32_t *dims, uint32_t rank);
 /* Elements [start, start + size) of one axis. */
 uint32_t mv_slice_axis(struct mv *m, uint32_t x, uint32_t axis, int64_t start, int64_t size);
 
 /* Moves the view through what x is computed by. AF_NONE without an error: it is no gain. */
 uint32_t mv_push(struct mv *m, uint32_t x, const struct mv_view *view);
+/* Of a value; the most where its size is symbolic. */
+#define MV_BYTES_MAX (INT64_MAX / 4)
+int64_t mv_bytes(const struct mv *m, uint32_t value);
 /* x, a reshape of something computed, as something computed from reshapes. AF_NONE without an error: it is not, or cannot be. */
 uint32_t mv_lift(struct mv *m, uint32_t x);
 /* Bytes that a view of x would need stored after it was moved; -1: it cannot be moved. */

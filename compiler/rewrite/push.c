@@ -144,9 +144,9 @@ static bool is_source(const struct mv *m, uint32_t value) {
         return false;
 }
 
-static int64_t bytes_of(const struct mv *m, uint32_t value) {
+int64_t mv_bytes(const struct mv *m, uint32_t value) {
         int64_t n = af_value_count(&m->b->g, value), size = af_dtype_size(rw_value(m->b, value)->dtype), bytes;
-        return n < 0 || __builtin_mul_overflow(n, size, &bytes) ? INT64_MAX / 4 : bytes;
+        return n < 0 || __builtin_mul_overflow(n, size, &bytes) ? MV_BYTES_MAX : bytes;
 }
 
 static uint32_t *entry_slot(struct mv *m, uint32_t node) {
@@ -169,7 +169,7 @@ static void reach(struct cone *c, uint32_t value, int8_t *map) {
         if (!n || !passable(c, n, map)) {
                 bool concat = n && n->op == AF_OP_CONCAT && c->view->kind <= MV_TRANSPOSE;
                 if (!is_source(m, value) && !mv_stored(m, value) && !concat)
-                        c->cost = AF_MIN(INT64_MAX / 4, c->cost + bytes_of(m, value));
+                        c->cost = AF_MIN(MV_BYTES_MAX, c->cost + mv_bytes(m, value));
                 return;
         }
         uint32_t node = rw_value(m->b, value)->index, *slot = entry_slot(m, node);
@@ -261,7 +261,7 @@ static uint32_t spread_elements(struct cone *c, uint32_t value, const int8_t *ma
                 if (!touches(&whole, map[i]) && !(rw_dim(c->m->b, value, i, &d) && d == 1))
                         return rw_fail(c->m->b);
         struct mv_view part = {.kind = MV_GATHER, .rank = 1, .index = whole.index};
-        return mv_gather(c->m, rw_reshape(c->m->b, value, &size, 1), &part);
+        return mv_gather(c->m, mv_reshape(c->m, value, &size, 1), &part);
 }
 
 /* The view of an operand with this map: the whole view's part. */
@@ -279,7 +279,7 @@ static uint32_t view_of(struct cone *c, uint32_t value, const int8_t *map) {
                 uint32_t dims[AF_LIMIT_RANK], lacks = v->rank - rank;
                 for (uint32_t i = 0; i < v->rank; i++)
                         dims[i] = i < lacks ? rw_const_dim(c->m->b, 1) : rw_value(c->m->b, value)->dims[i - lacks];
-                return mv_transpose(c->m, rw_reshape(c->m->b, value, dims, v->rank), v->perm);
+                return mv_transpose(c->m, mv_reshape(c->m, value, dims, v->rank), v->perm);
         }
         for (uint32_t i = 0; i < rank; i++) {
                 if (!touches(v, map[i]))
@@ -304,7 +304,7 @@ static uint32_t beside_gather(struct cone *c, uint32_t value, uint32_t node_rank
                 for (uint32_t k = 0; k < q; k++)
                         dims[n++] = rw_const_dim(c->m->b, 1);
         }
-        return n > AF_LIMIT_RANK ? rw_fail(c->m->b) : rw_reshape(c->m->b, value, dims, n);
+        return n > AF_LIMIT_RANK ? rw_fail(c->m->b) : mv_reshape(c->m, value, dims, n);
 }
 
 /* The output's dims of a node that states its shape, seen through the view. */
@@ -394,7 +394,7 @@ static uint32_t remake(struct cone *c, const struct mv_entry *e) {
         switch (af_op_info(n.op)->cls) {
         case AF_CLASS_VIEW: {
                 uint32_t rank = shape_of(c, n.out[0], e->map, dims);
-                return rw_reshape(b, in[0], dims, rank);
+                return mv_reshape(c->m, in[0], dims, rank);
         }
         case AF_CLASS_BROADCAST: {
                 uint32_t rank = shape_of(c, n.out[0], e->map, dims);
@@ -464,9 +464,9 @@ static void survey(struct cone *c, uint32_t x) {
 int64_t mv_push_cost(struct mv *m, uint32_t x, const struct mv_view *view) {
         struct cone c = {.m = m, .view = view};
         if (!mv_maker(m, x))
-                return is_source(m, x) ? 0 : bytes_of(m, x);
+                return is_source(m, x) ? 0 : mv_bytes(m, x);
         survey(&c, x);
-        return c.failed ? is_source(m, x) ? 0 : bytes_of(m, x) : c.cost;
+        return c.failed ? is_source(m, x) ? 0 : mv_bytes(m, x) : c.cost;
 }
 
 uint32_t mv_push(struct mv *m, uint32_t x, const struct mv_view *view) {
@@ -477,7 +477,7 @@ uint32_t mv_push(struct mv *m, uint32_t x, const struct mv_view *view) {
         if (!gather_movable(m, x, view))
                 return AF_NONE;
         survey(&c, x);
-        if (m->b->error || c.failed || c.cost > (mv_stored(m, x) ? 0 : bytes_of(m, x)))
+        if (m->b->error || c.failed || c.cost > (mv_stored(m, x) ? 0 : mv_bytes(m, x)))
                 return AF_NONE;
         qsort(c.entries, c.n, sizeof(*c.entries), by_node);
         for (uint32_t i = 0; i < c.n && !m->b->error; i++)
