@@ -38,7 +38,7 @@ static const struct af_pass {
         {"read", af_pass_read, "canonical bytes", "graph", true, dump_graph},
         {"rewrite", af_pass_rewrite, "graph", "graph of nodes that kernels can run, or pinned ones", false, dump_graph},
         {"outputs", af_pass_outputs, "graph", "graph in which every output can be laid out as stated", false, NULL},
-        {"fuse", af_pass_fuse, "graph, rules", "groups with a tiled loop tree each, fallbacks", true, dump_fusion},
+        {"fuse", af_pass_fuse, "graph, rules", "groups with a tiled loop tree each, fallbacks; copies of cheap nodes", false, dump_fusion},
         {"emit", af_pass_emit, "loop trees, templates", "sources, keys, symbols", true, dump_kernels},
         {"order", af_pass_order, "groups, fallbacks", "steps in an order that can run", true, NULL},
         {"layout", af_pass_layout, "steps", "buffers, places of values", true, NULL},

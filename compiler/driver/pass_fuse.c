@@ -83,17 +83,13 @@ static int schedule_groups(struct kernels *k, struct af_job *job, bool *ret_agai
         return 0;
 }
 
-int af_pass_fuse(struct af_job *job) {
+/* Groups with a kernel each, for the job's graph. unfit and fence: what is known of its nodes. */
+static int fuse_all(struct af_job *job) {
         static const struct af_rules none;
         const struct af_rules *rules = job->opts->no_fuse ? &none : &job->env->rules;
-        uint32_t n = job->graph.n_nodes;
-        struct kernels kernels;
-        job->unfit = af_arena_calloc(job->arena, n, sizeof(*job->unfit));
-        job->fence = af_arena_calloc(job->arena, n, sizeof(*job->fence));
-        if (!job->unfit || !job->fence)
-                return -ENOMEM;
-        kernels_init(&kernels, job);
         struct af_fuse_ask ask = {.fusable = fusable, .userdata = job, .fence = job->fence};
+        struct kernels kernels;
+        kernels_init(&kernels, job);
         for (bool again = true; again;) {
                 again = false; /* ends: each further round keeps nodes apart that shared a group, or leaves one to the framework */
                 int r = af_fuse(&job->graph, rules, &job->soc, &ask, &job->fusion);
@@ -102,5 +98,74 @@ int af_pass_fuse(struct af_job *job) {
                 if (r)
                         return r;
         }
-        return af_job_pin_pieces(job);
+        return 0;
+}
+
+static uint64_t bytes_moved(const struct af_job *job) {
+        uint64_t bytes = 0;
+        for (uint32_t i = 0; i < job->fusion.n_groups; i++)
+                bytes += job->kernels[i].kernel->hbm_bytes;
+        return bytes;
+}
+
+static uint32_t n_fallbacks(const struct af_job *job) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < job->graph.n_nodes; i++)
+                n += job->fusion.fallback[i] != NULL;
+        return n;
+}
+
+/* What is known of the nodes goes along to the graph with copies. */
+static int move_to(struct af_job *job, const struct af_graph *graph, const uint32_t *from) {
+        uint32_t n = graph->n_nodes, *canonical = af_arena_calloc(job->arena, n, sizeof(*canonical));
+        uint32_t *fence = af_arena_calloc(job->arena, n, sizeof(*fence));
+        const char **unfit = af_arena_calloc(job->arena, n, sizeof(*unfit));
+        if (!canonical || !fence || !unfit)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++) {
+                canonical[i] = job->canonical[from[i]];
+                fence[i] = job->fence[from[i]];
+                unfit[i] = job->unfit[from[i]];
+        }
+        job->graph = *graph;
+        job->canonical = canonical;
+        job->fence = fence;
+        job->unfit = unfit;
+        return 0;
+}
+
+/* Fuses once more with cheap values computed where they are read, and keeps that if it moves less in no more launches. */
+static int recompute(struct af_job *job) {
+        struct af_graph graph;
+        uint32_t *from, n, n_launches = job->fusion.n_groups, n_left = n_fallbacks(job);
+        uint64_t bytes = bytes_moved(job);
+        int r = af_fusion_recompute(&job->graph, &job->fusion, &graph, &from, &n);
+        if (r || n == 0)
+                return r;
+        const struct af_job before = *job;
+        r = move_to(job, &graph, from);
+        if (!r)
+                r = fuse_all(job);
+        if (!r && bytes_moved(job) < bytes && job->fusion.n_groups <= n_launches && n_fallbacks(job) == n_left)
+                return 0;
+        job->graph = before.graph;
+        job->canonical = before.canonical;
+        job->fence = before.fence;
+        job->n_fences = before.n_fences;
+        job->unfit = before.unfit;
+        job->fusion = before.fusion;
+        job->kernels = before.kernels;
+        return r;
+}
+
+int af_pass_fuse(struct af_job *job) {
+        uint32_t n = job->graph.n_nodes;
+        job->unfit = af_arena_calloc(job->arena, n, sizeof(*job->unfit));
+        job->fence = af_arena_calloc(job->arena, n, sizeof(*job->fence));
+        if (!job->unfit || !job->fence)
+                return -ENOMEM;
+        int r = fuse_all(job);
+        if (!r && !job->opts->no_fuse)
+                r = recompute(job);
+        return r ? r : af_job_pin_pieces(job);
 }

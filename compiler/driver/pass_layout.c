@@ -362,7 +362,7 @@ int af_pass_layout(struct af_job *job) {
         if (!r)
                 place_symbolic_temps(job, &lives);
         for (uint32_t n = 0; !r && n < g->n_nodes; n++)
-                if (job->unit_of_node[n] == AF_NONE)
+                if (job->fusion.alias_view[n])
                         r = place_view(job, n);
         return r;
 }

@@ -63,9 +63,14 @@ static void put_groups(const struct af_graph *g, const struct af_fusion *f, stru
         }
 }
 
-static void put_edges(const struct af_graph *g, struct af_buf *buf) {
+/* Left over where its value is computed again by those who read it. */
+static bool is_dead(const struct af_fusion *f, uint32_t n) {
+        return f && f->group_of[n] == AF_NONE && !f->fallback[n] && !f->alias_view[n];
+}
+
+static void put_edges(const struct af_graph *g, const struct af_fusion *f, struct af_buf *buf) {
         for (uint32_t n = 0; n < g->n_nodes; n++)
-                for (uint32_t i = 0; i < g->nodes[n].n_in; i++) {
+                for (uint32_t i = 0; i < g->nodes[n].n_in && !is_dead(f, n); i++) {
                         const struct af_value *v = &g->values[g->nodes[n].in[i]];
                         if (v->kind == AF_VALUE_NODE)
                                 af_buf_printf(buf, "  n%" PRIu32 " -> n%" PRIu32 ";\n", v->index, n);
@@ -93,8 +98,8 @@ void af_fusion_dot(const struct af_graph *g, const struct af_fusion *fusion, str
         if (fusion)
                 put_groups(g, fusion, buf);
         for (uint32_t n = 0; n < g->n_nodes; n++)
-                if (!fusion || fusion->group_of[n] == AF_NONE)
+                if (!fusion || (fusion->group_of[n] == AF_NONE && !is_dead(fusion, n)))
                         put_node(g, fusion, n, buf);
-        put_edges(g, buf);
+        put_edges(g, fusion, buf);
         af_buf_put_str(buf, "}\n");
 }

@@ -69,5 +69,12 @@ int af_fuse(const struct af_graph *g, const struct af_rules *rules, const struct
  * *ret_at nodes to the rest, neither side small. Both sides can stand for themselves. 0 or -ENOMEM.
  */
 int af_fusion_cut(const struct af_graph *g, const struct af_group *group, uint32_t *ret_at) AF_WARN_UNUSED;
+/*
+ * Copies of cheap values for kernels that would read them from another one's store, where that moves fewer bytes by the count of values:
+ * *ret_graph is g with nodes added (those that lose all readers stay, dead), *ret_from tells for each of its nodes which of g's it is or
+ * copies. *ret_n 0: nothing to gain, neither is written. Values of g keep their numbers. In g's arena. 0 or -ENOMEM.
+ */
+int af_fusion_recompute(const struct af_graph *g, const struct af_fusion *fusion, struct af_graph *ret_graph, uint32_t **ret_from,
+                        uint32_t *ret_n) AF_WARN_UNUSED;
 /* Graph before or after fusion as Graphviz text (clusters = kernels, dashed = framework). fusion may be NULL. */
 void af_fusion_dot(const struct af_graph *g, const struct af_fusion *fusion, struct af_buf *buf);

@@ -156,3 +156,98 @@ Test(cost, groups_are_cut_where_few_bytes_pass) {
         cr_assert_eq(at, 1);
         af_test_graph_deinit(&t);
 }
+
+/* ---- values computed again ---- */
+
+#define F16(name, dims) "{'name':'" name "','dtype':'float16','shape':[" dims "]}"
+#define CAST_TWICE                                                                                                                         \
+        G(F16("x", "4,8"),                                                                                                                 \
+          N("cast", "'x'", "c", "4,8") "," N("abs", "'c'", "a", "4,8") "," N("opaque", "'a'", "p", "4,8") "," N("add", "'c','p'", "b",     \
+                                                                                                                "4,8"),                    \
+          "'b'")
+
+static uint32_t recomputed(struct af_test_graph *t, const char *text, struct af_fusion *ret_after) {
+        struct fake fake = {0};
+        struct af_graph graph;
+        uint32_t *from, n;
+        af_test_graph_make(t, text);
+        struct af_fusion f = fuse_with(t, &rules, &soc, &fake);
+        cr_assert_eq(af_fusion_recompute(&t->graph, &f, &graph, &from, &n), 0);
+        if (n == 0)
+                return 0;
+        for (uint32_t i = 0; i < graph.n_nodes; i++) {
+                cr_assert_eq(graph.nodes[i].op, t->graph.nodes[from[i]].op);
+                for (uint32_t k = 0; k < graph.nodes[i].n_in; k++) {
+                        const struct af_value *v = &graph.values[graph.nodes[i].in[k]];
+                        cr_assert(v->kind != AF_VALUE_NODE || v->index < i, "producers stand before consumers");
+                }
+                for (uint32_t k = 0; k < graph.nodes[i].n_out; k++)
+                        cr_assert_eq(graph.values[graph.nodes[i].out[k]].index, i);
+        }
+        t->graph = graph;
+        *ret_after = fuse_with(t, &rules, &soc, &fake);
+        return n;
+}
+
+Test(cost, a_cast_of_something_narrower_is_computed_where_it_is_read) {
+        struct af_test_graph t;
+        struct af_fusion f;
+        cr_assert_eq(recomputed(&t, CAST_TWICE, &f), 1);
+        cr_assert_eq(f.n_groups, 2);
+        cr_assert_eq(f.groups[0].n_outputs, 1, "the cast is not stored");
+        cr_assert_eq(f.groups[1].n_nodes, 2);
+        cr_assert_eq(f.groups[1].n_inputs, 2);
+        af_test_graph_deinit(&t);
+}
+
+Test(cost, nothing_is_computed_again_that_is_not_cheaper) {
+        struct af_test_graph t;
+        struct af_fusion f;
+        static const char heavy[] = G(F16("x", "4,8"),
+                                      N("cast", "'x'", "c", "4,8") "," N("exp", "'c'", "e", "4,8") "," N("abs", "'e'", "a", "4,8") "," N(
+                                              "opaque", "'a'", "p", "4,8") "," N("add", "'e','p'", "b", "4,8"),
+                                      "'b'");
+        static const char wide[] = G(F32("x", "4,8") "," F32("y", "4,8"),
+                                     N("add", "'x','y'", "c", "4,8") "," N("abs", "'c'", "a", "4,8") "," N(
+                                             "opaque", "'a'", "p", "4,8") "," N("add", "'c','p'", "b", "4,8"),
+                                     "'b','c'");
+        static const char in_place[] =
+                G(F16("x", "4,8") "," F32("y", "4,8"),
+                  N("cast", "'x'", "c", "4,8") "," N("abs", "'c'", "a", "4,8") "," N("opaque", "'a'", "p", "4,8") "," N(
+                          "add", "'c','p'", "b", "4,8") ",{'name':'u','op':'neg','inputs':['x'],'outputs':[" F16("d", "4,8") "]}",
+                  "'b',{'value':'d','alias_of':'x'}");
+        cr_assert_eq(recomputed(&t, heavy, &f), 0);
+        af_test_graph_deinit(&t);
+        cr_assert_eq(recomputed(&t, wide, &f), 0, "two inputs are more than the sum that is stored anyway");
+        af_test_graph_deinit(&t);
+        cr_assert_eq(recomputed(&t, in_place, &f), 0, "an input that changes is not read later than it was");
+        af_test_graph_deinit(&t);
+}
+
+#define I32(name, dims)  "{'name':'" name "','dtype':'int32','shape':[" dims "]}"
+#define BOOL(name, dims) "{'name':'" name "','dtype':'bool','shape':[" dims "]}"
+
+Test(cost, a_mask_of_indices_is_made_by_every_kernel_that_reads_it) {
+        struct af_test_graph t;
+        struct af_fusion f;
+        static const char text[] = "'constants':[{'name':'z','dtype':'float32','shape':[],'bits':'00000000'}]," G(
+                F32("x", "8,8"),
+                "{'name':'i','op':'iota','inputs':[],'attrs':{'shape':[8,1],'axis':0,'start':0,'step':1},'outputs':[" I32(
+                        "i",
+                        "8,1") "]},"
+                               "{'name':'j','op':'iota','inputs':[],'attrs':{'shape':[1,8],'axis':1,'start':0,'step':1},'outputs':[" I32(
+                                       "j", "1,8") "]},"
+                                                   "{'name':'m','op':'ge','inputs':['i','j'],'outputs':[" BOOL("m", "8,8") "]}," N(
+                                                           "where", "'m','x','z'", "a",
+                                                           "8,8") "," N("opaque", "'a'", "p",
+                                                                        "8,8") "," N("where", "'m','p','z'", "b",
+                                                                                     "8,8") "," N("opaque", "'b'", "q",
+                                                                                                  "8,8") "," N("where", "'m','q','z'", "c",
+                                                                                                               "8,8"),
+                "'c'");
+        cr_assert_eq(recomputed(&t, text, &f), 2);
+        cr_assert_eq(f.n_groups, 3);
+        for (uint32_t i = 0; i < 3; i++)
+                cr_assert(f.groups[i].n_nodes == 4 && f.groups[i].n_inputs == 1 && f.groups[i].n_outputs == 1);
+        af_test_graph_deinit(&t);
+}
