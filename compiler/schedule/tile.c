@@ -10,7 +10,9 @@
 
 #define MAX_ROWS       4095 /* blocks of one DMA */
 #define MAX_CANDIDATES 40
-#define MAX_PIECES     64   /* per core, and of a row */
+#define MAX_PIECES     64   /* of a row */
+#define FIRST_GUESS    4096 /* elements of a tile */
+#define MAX_TURNS      24   /* tiles of a core beyond the fewest */
 #define FEW_CYCLES     5000 /* a kernel for which some cores may be too many */
 #define BLOCK_UNIT     8    /* 32 bytes of float32 */
 
@@ -153,20 +155,25 @@ static int try_tile(struct sched *s, struct af_phase *ph, const struct pass *p, 
         return 0;
 }
 
-/* Largest multiple of unit up to max for which the tile fits at all; 0: none. */
+/*
+ * Largest multiple of unit up to max for which the tile fits at all; 0: none. What a tile needs grows about evenly, so that each try says
+ * about where the end is; halves where that does not help.
+ */
 static int largest(struct sched *s, struct af_phase *ph, const struct pass *p, bool by_rows, int64_t other, int64_t unit, int64_t max,
                    int64_t *ret) {
-        int64_t lo = 0, hi = (max + unit - 1) / unit;
-        while (lo < hi) {
-                int64_t mid = lo + (hi - lo + 1) / 2, v = AF_MIN(mid * unit, max);
+        int64_t lo = 0, hi = (max + unit - 1) / unit, guess = AF_MAX(1, FIRST_GUESS / (other * unit));
+        for (unsigned turn = 0; lo < hi; turn++) {
+                int64_t n = turn < 6 ? AF_MAX(lo + 1, AF_MIN(guess, hi)) : lo + (hi - lo + 1) / 2, v = AF_MIN(n * unit, max);
                 bool ok;
                 int r = fits(s, ph, p, by_rows ? v : other, by_rows ? other : v, &ok);
                 if (r)
                         return r;
                 if (ok)
-                        lo = mid;
+                        lo = n;
                 else
-                        hi = mid - 1;
+                        hi = n - 1;
+                uint64_t need = v * other > (int64_t)s->soc->ub_bytes ? 0 : af_phase_ub_bytes(ph);
+                guess = need ? n * (int64_t)s->soc->ub_bytes / (int64_t)need : lo + (hi - lo + 1) / 2;
         }
         *ret = AF_MIN(lo * unit, max);
         return 0;
@@ -198,7 +205,7 @@ static int add_largest(struct sched *s, struct list *l, struct af_phase *ph, con
  */
 static void balanced(const struct sched *s, struct list *l, int64_t n, int64_t others, int64_t unit, int64_t max) {
         int64_t cores = s->soc->vector_cores, all = n * AF_MIN(others, INT64_MAX / 2 / n), least = AF_MAX(1, all / (cores * max));
-        for (int64_t m = least; m <= least + MAX_PIECES; m += 1 + (m - least) / 2) {
+        for (int64_t m = least; m <= least + MAX_TURNS; m += 1 + (m - least) / 8) {
                 int64_t pieces = AF_MAX(1, (cores * m + others - 1) / others);
                 if (pieces > n)
                         break;

@@ -39,6 +39,7 @@ struct walk {
         const struct af_phase *p;
         uint32_t blocks;
         bool exact;
+        bool levels; /* combines rows: what that costs hangs on how many came before */
         struct sched_tile_at at;
         struct core *core;
         struct memory memory[N_STAGES];
@@ -121,27 +122,34 @@ static struct sched_turn cost_turn(const struct walk *w, const struct af_stage *
         return t;
 }
 
+/* Where in its sector a transfer starts. */
+static uint64_t residue(const struct walk *w, const struct af_kstmt *s) {
+        const struct af_kvalue *v = &w->p->values[s->kind == AF_KSTMT_LOAD ? s->dst : s->src[0]];
+        int64_t at = s->access.offset;
+        for (uint32_t a = 0; a < w->p->n_axes; a++)
+                at += w->at.start[a] * s->access.strides[a];
+        return (uint64_t)(at * af_dtype_size(v->dtype)) & 31;
+}
+
 /* What a turn's cost hangs on. Quick: transfers at any address count as the first one seen. */
 static struct key key_of(const struct walk *w, const struct af_stage *st) {
-        const struct af_phase *p = w->p;
+        const struct af_kstmt *first = &w->p->stmts[st->first_stmt], *end = first + st->n_stmts;
         struct key k = {.rows = st->row_axis == AF_NONE ? 1 : w->at.length[st->row_axis],
                         .cols = st->inner_axis == AF_NONE ? 1 : w->at.length[st->inner_axis],
-                        .steps = w->at.steps};
-        for (uint32_t i = st->first_stmt; i < st->first_stmt + st->n_stmts; i++) {
-                const struct af_kstmt *s = &p->stmts[i];
-                if (s->kind == AF_KSTMT_ROW_LEVELS)
-                        k.first = w->at.first;
-                if (s->kind == AF_KSTMT_STORE)
-                        k.residues = 2 * k.residues + sched_stores(p, s, &w->at);
-                if (!w->exact || (s->kind != AF_KSTMT_LOAD && s->kind != AF_KSTMT_STORE))
-                        continue;
-                int64_t at = s->access.offset;
-                for (uint32_t a = 0; a < p->n_axes; a++)
-                        at += w->at.start[a] * s->access.strides[a];
-                at *= af_dtype_size(p->values[s->kind == AF_KSTMT_LOAD ? s->dst : s->src[0]].dtype);
-                k.residues = 37 * k.residues + (uint64_t)(at & 31);
-        }
+                        .steps = w->at.steps,
+                        .first = w->levels ? w->at.first : 0};
+        for (const struct af_kstmt *s = first; w->exact && s < end && s->kind == AF_KSTMT_LOAD; s++)
+                k.residues = 37 * k.residues + residue(w, s);
+        for (const struct af_kstmt *s = end; s > first && s[-1].kind == AF_KSTMT_STORE; s--)
+                k.residues = 37 * k.residues + (sched_stores(w->p, s - 1, &w->at) ? 1 + (w->exact ? residue(w, s - 1) : 0) : 0);
         return k;
+}
+
+static bool has_levels(const struct af_phase *p) {
+        for (uint32_t i = 0; i < p->n_stmts; i++)
+                if (p->stmts[i].kind == AF_KSTMT_ROW_LEVELS)
+                        return true;
+        return false;
 }
 
 static void run_stage(struct walk *w, uint32_t stage) {
@@ -348,7 +356,7 @@ static double elements_before(const struct af_phase *p, int64_t n) {
 /* The longest of three cores: one with most elements, one with most tiles, and the last, whose tiles may be short: their transfers are
  * slow. */
 void sched_cost(const struct sched *s, struct af_phase *phase, uint32_t blocks) {
-        struct walk w = {.soc = s->soc, .p = phase, .blocks = blocks};
+        struct walk w = {.soc = s->soc, .p = phase, .blocks = blocks, .levels = has_levels(phase)};
         int64_t by_elements = 0, by_tiles = 0, tiles[2] = {0};
         double elements[2] = {0}, before = 0, cycles[3] = {0}, bytes[3] = {0};
         for (int64_t block = 0; block < blocks; block++) {
@@ -384,7 +392,7 @@ static int64_t turns_of(const struct af_phase *p) {
 }
 
 static void exact_phase(const struct sched *s, const struct af_kernel *k, struct af_phase *phase, struct core *cores) {
-        struct walk w = {.soc = s->soc, .p = phase, .blocks = k->block_dim, .exact = true};
+        struct walk w = {.soc = s->soc, .p = phase, .blocks = k->block_dim, .exact = true, .levels = has_levels(phase)};
         phase->hbm_bytes = 0;
         for (uint32_t i = 0; i < k->block_dim; i++) {
                 w.core = &cores[i];
