@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/io.h"
@@ -20,9 +21,61 @@ static const struct af_option options[] = {
         {0, "save", AF_OPTION_TEXT, "DIR", "write each output to DIR/<number>.bin, row-major"},
         {0, "checked", AF_OPTION_FLAG, NULL, "compile for the checked twin: rules of the hardware are enforced, bytes and cycles counted"},
         {0, "unfused", AF_OPTION_FLAG, NULL, "one kernel per node (with --offline)"},
+        {0, "symbol", AF_OPTION_LIST, "NAME=SIZE", "run at this size (else at the symbol's hint)"},
         AF_OPTIONS_SERVER,
         {0},
 };
+
+/* One size per symbol of the fragment. */
+static int read_symbols(const struct af_args *args, const struct af_frag *frag, int64_t *values) {
+        const char *spec;
+        af_graph_hints(&frag->g, values);
+        for (uint32_t i = 0; (spec = af_args_list(args, "symbol", i)); i++) {
+                const char *equals = strchr(spec, '=');
+                uint32_t n = 0;
+                char *end = NULL;
+                while (equals && n < frag->f.n_symbols &&
+                       !(strlen(frag->f.symbols[n].name) == (size_t)(equals - spec) &&
+                         strncmp(frag->f.symbols[n].name, spec, (size_t)(equals - spec)) == 0))
+                        n++;
+                if (!equals || n == frag->f.n_symbols) {
+                        fprintf(stderr, "error: --symbol %s: %s\n", spec, equals ? "the fragment has no such symbol" : "wants NAME=SIZE");
+                        return AF_EXIT_FAILED;
+                }
+                errno = 0;
+                values[n] = strtoll(equals + 1, &end, 10);
+                if (errno || end == equals + 1 || *end) {
+                        fprintf(stderr, "error: --symbol %s: no number\n", spec);
+                        return AF_EXIT_FAILED;
+                }
+        }
+        return AF_EXIT_OK;
+}
+
+/* A form becomes the bundle, and the graph the one, of the sizes that were asked for. */
+static int solve(const struct af_args *args, struct af_frag *frag, struct autofuse_bundle **bundle) {
+        int64_t *values = calloc((size_t)frag->f.n_symbols + 1, sizeof(*values));
+        struct autofuse_bundle *solved = NULL;
+        struct autofuse_error *error = NULL;
+        int r = values ? read_symbols(args, frag, values) : AF_EXIT_FAILED;
+        if (r == AF_EXIT_OK) {
+                enum autofuse_status status = autofuse_bundle_solve(*bundle, values, frag->f.n_symbols, &solved, &error);
+                if (status != AUTOFUSE_OK) {
+                        af_session_report(frag->path, status, error);
+                        r = AF_EXIT_FAILED;
+                }
+        }
+        if (r == AF_EXIT_OK) {
+                autofuse_bundle_unref(*bundle);
+                *bundle = solved;
+                if (af_graph_bind(&frag->g, values)) {
+                        fprintf(stderr, "error: %s: a size overflows at these symbols\n", frag->path);
+                        r = AF_EXIT_FAILED;
+                }
+        }
+        free(values);
+        return r;
+}
 
 static int read_inputs(const struct af_args *args, struct af_exec *x) {
         const struct af_graph *g = &x->frag->g;
@@ -188,7 +241,9 @@ static int run(const struct af_args *args) {
                         af_session_report(frag.path, status, error);
                         r = AF_EXIT_FAILED;
                 } else {
-                        r = execute(args, &frag, bundle);
+                        r = frag.f.n_symbols ? solve(args, &frag, &bundle) : AF_EXIT_OK;
+                        if (r == AF_EXIT_OK)
+                                r = execute(args, &frag, bundle);
                 }
                 autofuse_bundle_unref(bundle);
                 af_session_close(&s);

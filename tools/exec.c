@@ -52,7 +52,7 @@ static int init_input(struct af_exec *x, uint32_t i) {
         struct af_exec_tensor *t = &x->inputs[i];
         int64_t offset;
         if (!describe(g, in->value, &t->t) || !af_expr_is_const(&g->exprs, in->offset, &offset)) {
-                fprintf(stderr, "error: %s: input \"%s\" has a symbolic shape, which cannot be run yet\n", x->frag->path,
+                fprintf(stderr, "error: %s: input \"%s\" has a shape with symbols that have no sizes\n", x->frag->path,
                         g->values[in->value].name);
                 return AF_EXIT_FAILED;
         }

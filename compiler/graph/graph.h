@@ -90,6 +90,8 @@ bool af_value_static_dims(const struct af_graph *g, uint32_t value, int64_t *ret
 /* Values that stand in for the symbols where a plan needs numbers: the sender's hints, else a middling size. values has n_symbols entries.
  */
 void af_graph_hints(const struct af_graph *g, int64_t *values);
+/* Every size of g becomes the number that it is for these values of its symbols. 0, -ENOMEM, or an AF_EXPR_E_*. */
+int af_graph_bind(struct af_graph *g, const int64_t *values) AF_WARN_UNUSED;
 /* Static strides (row-major where the value states none); false where symbolic. */
 bool af_value_static_strides(const struct af_graph *g, uint32_t value, int64_t *ret_strides);
 /* Whether the operand counts as a scalar of the dtype rules: a constant of shape [], or a host input. */

@@ -204,7 +204,7 @@ static void run_form(struct runner *r, struct runner_item *item, const struct af
                 for (uint32_t i = 0; i < g.n_symbols; i++)
                         n += (size_t)snprintf(text + n, sizeof(text) - n, " %lld", (long long)values[i]);
                 item->what = text;
-                int e = bind_symbols(&g, values);
+                int e = af_graph_bind(&g, values);
                 if (!e)
                         e = af_solve(form, values, &solved, NULL, &why);
                 if (e) {
