@@ -47,7 +47,7 @@ void af_test_number_put(void *p, enum af_dtype d, double v) {
                 memcpy(p, &integer, af_dtype_size(d));
 }
 
-static void put_all(struct af_tensor *t, const double *values) {
+void af_test_numbers_put(struct af_tensor *t, const double *values) {
         int64_t index[AF_LIMIT_RANK] = {0}, count = 1;
         unsigned size = af_dtype_size(t->dtype);
 
@@ -76,7 +76,7 @@ void af_test_eval(struct af_test_eval *e, const char *text, const double *const 
         e->outputs = calloc((size_t)e->t.graph.n_outputs + 1, sizeof(*e->outputs));
         for (uint32_t i = 0; i < e->t.graph.n_inputs; i++) {
                 tensors[i] = memory[i].tensor;
-                put_all(&tensors[i], inputs[i]);
+                af_test_numbers_put(&tensors[i], inputs[i]);
         }
         e->r = af_reference_run(&e->t.graph, tensors, e->outputs, NULL, &e->why);
         free(tensors);

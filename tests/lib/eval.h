@@ -24,3 +24,5 @@ double af_test_output(const struct af_test_eval *e, uint32_t k, int64_t i);
 double af_test_number_get(const void *p, enum af_dtype d);
 /* Nearest value of the dtype; integers wrap. */
 void af_test_number_put(void *p, enum af_dtype d, double v);
+/* Fills t, strided as it is, with values in row-major order. */
+void af_test_numbers_put(struct af_tensor *t, const double *values);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/runner.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "compiler/graph/canon.h"
 #include "runtime/solve.h"
 #include "tests/lib/bind.h"
+#include "tests/lib/eval.h"
 #include "tests/lib/run_bundle.h"
 
 #define FLUSH_KERNELS 240u
@@ -24,11 +26,16 @@ static const struct variant variants[RUNNER_N_VARIANTS] = {
         [RUNNER_FAST] = {"fast", false, {0}},
 };
 
+struct numbers { /* of one tensor each, row-major; NULL: none given */
+        double **in, **out;
+        uint32_t n_in, n_out;
+};
 struct runner_item {
         char *what;
         uint32_t variant;
         uint64_t seed;
         struct af_buf canon, bytes; /* bytes: a plan, or with `single` a bundle */
+        struct numbers numbers;     /* n_in 0 and n_out 0: random data */
 };
 
 void runner_report(struct runner *r, const char *what, const char *variant, const char *text) {
@@ -151,6 +158,44 @@ static void compare_model(struct runner *r, const struct runner_item *item, cons
                 runner_report(r, item->what, variants[item->variant].name, text);
 }
 
+static int64_t count_of(const struct af_tensor *t) {
+        int64_t n = 1;
+        for (uint32_t i = 0; i < t->rank; i++)
+                n *= t->dims[i];
+        return n;
+}
+
+static void free_numbers(struct numbers *n) {
+        for (uint32_t i = 0; i < n->n_in; i++)
+                free(n->in[i]);
+        for (uint32_t i = 0; i < n->n_out; i++)
+                free(n->out[i]);
+        free(n->in);
+        free(n->out);
+        *n = (struct numbers){0};
+}
+
+static void put_numbers(const struct numbers *n, struct af_tensor *inputs) {
+        for (uint32_t i = 0; i < n->n_in; i++)
+                if (n->in[i])
+                        af_test_numbers_put(&inputs[i], n->in[i]);
+}
+
+/* What the reference gave against what must come: NaN is NaN, -0.0 is not 0.0. */
+static bool numbers_hold(const struct numbers *n, const struct af_tensor *outputs, char *text, size_t text_size) {
+        for (uint32_t i = 0; i < n->n_out; i++)
+                for (int64_t k = 0; n->out[i] && k < count_of(&outputs[i]); k++) {
+                        double v =
+                                af_test_number_get((const char *)outputs[i].data + k * af_dtype_size(outputs[i].dtype), outputs[i].dtype);
+                        double want = n->out[i][k];
+                        if ((isnan(v) && isnan(want)) || (v == want && signbit(v) == signbit(want)))
+                                continue;
+                        snprintf(text, text_size, "output %u[%lld] is %g, not %g", i, (long long)k, v, want);
+                        return false;
+                }
+        return true;
+}
+
 /* Runs a bundle on one set of inputs and compares. */
 static void run_once(struct runner *r, const struct runner_item *item, const struct af_graph *g, const struct af_bundle *b, bool specials) {
         const struct variant *v = &variants[item->variant];
@@ -164,8 +209,10 @@ static void run_once(struct runner *r, const struct runner_item *item, const str
         r->n_runs++;
         if (!inputs || !got || !want || !blocks || make_inputs(g, item->seed, specials, inputs, blocks))
                 snprintf(text, sizeof(text), "no inputs");
-        else if (af_reference_run(g, inputs, want, NULL, &why))
+        else if (put_numbers(&item->numbers, inputs), af_reference_run(g, inputs, want, NULL, &why))
                 snprintf(text, sizeof(text), "the reference refuses: %s", why ? why : "?");
+        else if (!numbers_hold(&item->numbers, want, text, sizeof(text)))
+                ; /* text says it */
         else if (run_bundle_with(g, b, r->single ? NULL : &launcher, inputs, got, &result))
                 snprintf(text, sizeof(text), "%s", result.error);
         else
@@ -237,7 +284,7 @@ static void run_item(struct runner *r, struct runner_item *item) {
                 note_fallbacks(r, item, &g, &bundle);
         if (!e && g.n_symbols)
                 run_form(r, item, &bundle);
-        for (int specials = 0; !e && !g.n_symbols && specials < 2; specials++)
+        for (int specials = 0; !e && !g.n_symbols && specials < (item->numbers.n_out ? 1 : 2); specials++)
                 run_once(r, item, &g, &bundle, specials);
         af_plan_view_deinit(&plan);
         af_diags_deinit(&diags);
@@ -253,6 +300,7 @@ void runner_flush(struct runner *r) {
         for (uint32_t i = 0; i < r->n_items; i++) {
                 run_item(r, &r->items[i]);
                 free(r->items[i].what);
+                free_numbers(&r->items[i].numbers);
                 af_buf_deinit(&r->items[i].canon);
                 af_buf_deinit(&r->items[i].bytes);
         }
@@ -270,7 +318,43 @@ static int queue_kernels(struct batch *b, const struct af_buf *bytes) {
         return e;
 }
 
-static void add_variant(struct runner *r, const char *what, uint32_t variant, const struct af_buf *canon, uint64_t seed) {
+/* Elements of a value, copied; NULL where there are none. */
+static double *copy_of(const struct af_graph *g, uint32_t value, const double *numbers) {
+        int64_t n = af_value_count(g, value);
+        double *copy = numbers && n >= 0 ? malloc((size_t)(n + 1) * sizeof(*copy)) : NULL;
+        if (copy)
+                memcpy(copy, numbers, (size_t)n * sizeof(*copy));
+        return copy;
+}
+
+/* A case's numbers by canonical slot. */
+struct given {
+        const struct af_graph *g; /* as the sender wrote it */
+        const double *const *in, *const *out;
+        struct af_slot_map map;
+};
+
+static struct numbers take_numbers(const struct given *given) {
+        const struct af_graph *g = given->g;
+        struct numbers n = {0};
+        if (!given->out)
+                return n;
+        n.in = calloc(g->n_inputs + 1, sizeof(*n.in));
+        n.out = calloc(g->n_outputs + 1, sizeof(*n.out));
+        if (!n.in || !n.out)
+                abort();
+        n.n_in = g->n_inputs;
+        n.n_out = g->n_outputs;
+        for (uint32_t i = 0; i < g->n_inputs; i++)
+                if (given->map.inputs[i] != AF_NONE)
+                        n.in[given->map.inputs[i]] = copy_of(g, g->inputs[i].value, given->in ? given->in[i] : NULL);
+        for (uint32_t i = 0; i < g->n_outputs; i++)
+                n.out[i] = copy_of(g, g->outputs[i].value, given->out[i]);
+        return n;
+}
+
+static void add_variant(struct runner *r, const char *what, uint32_t variant, const struct af_buf *canon, uint64_t seed,
+                        const struct given *given) {
         const struct variant *v = &variants[variant];
         const struct af_env *env = v->checked ? &r->checked : &r->fast;
         AF_CLEANUP(af_buf_deinit) struct af_buf err = AF_BUF_INIT;
@@ -293,26 +377,39 @@ static void add_variant(struct runner *r, const char *what, uint32_t variant, co
                         if (!r->items)
                                 abort();
                 }
+                item.numbers = take_numbers(given);
                 r->items[r->n_items++] = item;
         }
         af_diags_deinit(&diags);
 }
 
-void runner_add(struct runner *r, const char *what, const struct af_fragment *f, uint64_t seed) {
+static void add(struct runner *r, const char *what, const struct af_fragment *f, uint64_t seed, const double *const *in,
+                const double *const *out) {
         AF_CLEANUP(af_buf_deinit) struct af_buf canon = AF_BUF_INIT;
         struct af_graph written;
+        struct given given = {.g = &written, .in = in, .out = out};
         struct af_diags diags = {0};
         int e = af_graph_from_fragment(&written, f, &diags);
         if (!e)
-                e = af_canon_write(&written, &canon, NULL);
+                e = af_canon_write(&written, &canon, &given.map);
         if (e)
                 report_diags(r, what, "graph", e, &diags, NULL);
         for (uint32_t i = 0; !e && i < RUNNER_N_VARIANTS; i++)
                 if (r->wanted[i])
-                        add_variant(r, what, i, &canon, seed);
+                        add_variant(r, what, i, &canon, seed, &given);
+        af_slot_map_deinit(&given.map);
         af_diags_deinit(&diags);
         if (r->single || r->batches[0].n_kernels + r->batches[1].n_kernels >= FLUSH_KERNELS || r->n_items >= 400)
                 runner_flush(r);
+}
+
+void runner_add(struct runner *r, const char *what, const struct af_fragment *f, uint64_t seed) {
+        add(r, what, f, seed, NULL, NULL);
+}
+
+void runner_add_numbers(struct runner *r, const char *what, const struct af_fragment *f, const double *const *in,
+                        const double *const *out) {
+        add(r, what, f, 1, in, out);
 }
 
 static int by_text(const void *a, const void *b) {

@@ -34,6 +34,11 @@ bool runner_init(struct runner *r, const char *variants, const char *flags);
 void runner_deinit(struct runner *r);
 /* Takes a fragment; it runs now, or at the flush that this or a later call makes. seed: of the input data. */
 void runner_add(struct runner *r, const char *what, const struct af_fragment *f, uint64_t seed);
+/*
+ * The same on data by hand: in: per input of the fragment its elements in row-major order (NULL: random ones), out: per output those that
+ * must come (NULL: only what the reference gives). Both are copied.
+ */
+void runner_add_numbers(struct runner *r, const char *what, const struct af_fragment *f, const double *const *in, const double *const *out);
 void runner_report(struct runner *r, const char *what, const char *variant, const char *text);
 /* Runs what waits. */
 void runner_flush(struct runner *r);
