@@ -352,9 +352,29 @@ static uint32_t pick(struct mv *m, uint32_t x, const struct mv_view *v) {
         return rw_where(b, inside, rw_cast(b, y, t), rw_int(b, t, 0));
 }
 
+/* A gather of an axis of nothing: every index is out of range, the result is 0. */
+static uint32_t gather_nothing(struct mv *m, uint32_t x, const struct mv_view *v) {
+        struct rw *b = m->b;
+        const struct af_value *data = rw_value(b, x), *index = rw_value(b, v->index);
+        uint32_t dims[2 * AF_LIMIT_RANK], n = 0, zero = rw_int(b, data->dtype, 0), one = rw_const_dim(b, 1);
+        for (uint32_t i = 0; i < data->rank && v->kind == MV_GATHER; i++) {
+                if (i != v->axis)
+                        dims[n++] = data->dims[i];
+                for (uint32_t k = 0; k < index->rank && i == v->axis; k++)
+                        dims[n++] = index->dims[k];
+        }
+        if (v->kind == MV_ELEMENTS)
+                return rw_broadcast(b, zero, index->dims, index->rank);
+        /* a value of shape [] must not be a scalar constant: these meet other dtypes */
+        return n ? rw_broadcast(b, zero, dims, n) : rw_reshape(b, rw_broadcast(b, zero, &one, 1), NULL, 0);
+}
+
 uint32_t mv_gather(struct mv *m, uint32_t x, const struct mv_view *v) {
+        int64_t size;
         if (x == AF_NONE || m->b->error)
                 return AF_NONE;
+        if (rw_dim(m->b, x, v->axis, &size) && size == 0)
+                return gather_nothing(m, x, v);
         const uint32_t in[] = {x, v->index};
         struct af_attr attr = {.key = AF_ATTR_AXIS, .i = v->axis};
         uint32_t moved = AF_NONE;

@@ -247,6 +247,20 @@ Test(motion, a_gather_moves_to_the_input) {
         }
 }
 
+Test(motion, a_gather_of_nothing_gives_zeros) {
+        for (uint32_t rank = 0; rank < 3; rank++) {
+                struct maker *m = begin();
+                struct maker_shape index = {rank, {2, 3}}, elements = {2, {4, 5}};
+                uint32_t x = maker_unary(m, AF_OP_EXP, in2(m, AF_DTYPE_FLOAT32, 4, 0));
+                maker_output(m, gather(m, AF_OP_GATHER, x, maker_input(m, AF_DTYPE_INT64, &index), 1));
+                maker_output(m, gather(m, AF_OP_GATHER_ELEMENTS, x, maker_input(m, AF_DTYPE_INT32, &elements), 1));
+                struct both g = rewrite(m, "nothing");
+                cr_assert_eq(count_class(&g.after, AF_CLASS_GATHER), 0);
+                same_bits(&g, 11, "nothing");
+                end(m);
+        }
+}
+
 Test(motion, a_causal_mask_is_a_compare) {
         struct maker *m = begin();
         struct maker_shape square = {2, {6, 6}}, batch = {3, {2, 6, 6}};
