@@ -87,6 +87,16 @@ uint64_t af_scalar_bits(const struct af_expand_operand *operand, enum af_dtype d
 /* Low `bits` of an int16 or int32 value, signed or not: how narrow integers wrap. */
 af_val af_b_wrap(struct af_builder *b, af_val x, unsigned bits, bool is_signed);
 
+/* What expand.c and expand_compare.c share. */
+/* float16 where all operands are that or constants that it holds, else float32. The values are the same either way. */
+enum af_dtype af_x_float_type(const struct af_builder *b);
+/* The constant operand i, brought to narrow first, as bits of d. */
+uint64_t af_x_scalar_imm(const struct af_builder *b, unsigned i, enum af_dtype narrow, enum af_dtype d);
+/* The dtype that an op on several is about, from operand `first` on: that of the tensors, the widest where they differ; of constants alone
+ * the first's. */
+enum af_dtype af_x_operands_type(const struct af_builder *b, unsigned first);
+af_val af_x_compare(struct af_builder *b, enum af_op op);
+
 /* Expansions of float32 -> float32 functions, one value in and out (expand_float.c and its neighbours). */
 af_val af_x_expm1(struct af_builder *b, af_val x);
 af_val af_x_log1p(struct af_builder *b, af_val x);

@@ -24,7 +24,7 @@ static bool fits_f16(const struct af_expand_operand *o) {
 }
 
 /* float16 where all operands are that or constants that it holds, else float32. The values are the same either way. */
-static enum af_dtype float_compute(const struct af_builder *b) {
+enum af_dtype af_x_float_type(const struct af_builder *b) {
         for (unsigned i = 0; i < b->n_operands; i++) {
                 const struct af_expand_operand *o = &b->operands[i];
 
@@ -39,7 +39,7 @@ static enum af_dtype compute_type(struct af_builder *b, enum af_dtype t) {
         case AF_DTYPE_FLOAT16:
         case AF_DTYPE_BFLOAT16:
         case AF_DTYPE_FLOAT32:
-                return float_compute(b);
+                return af_x_float_type(b);
         case AF_DTYPE_INT8:
         case AF_DTYPE_UINT8:
         case AF_DTYPE_INT16:
@@ -84,7 +84,7 @@ static uint64_t negated(enum af_dtype d, uint64_t s) {
         }
 }
 
-static uint64_t scalar_imm(const struct af_builder *b, unsigned i, enum af_dtype narrow, enum af_dtype d) {
+uint64_t af_x_scalar_imm(const struct af_builder *b, unsigned i, enum af_dtype narrow, enum af_dtype d) {
         struct af_expand_operand narrowed = {.dtype = narrow, .is_scalar = true, .bits = af_scalar_bits(&b->operands[i], narrow)};
 
         return af_scalar_bits(&narrowed, d);
@@ -95,12 +95,12 @@ static af_val binary(struct af_builder *b, enum af_prim prim, enum af_prim scala
         bool left = b->operands[0].is_scalar, right = b->operands[1].is_scalar;
 
         if (right && !left && scalar_prim != AF_N_PRIMS) {
-                uint64_t imm = scalar_imm(b, 1, narrow, d);
+                uint64_t imm = af_x_scalar_imm(b, 1, narrow, d);
 
                 return af_b_scalar(b, scalar_prim, af_b_operand(b, 0, narrow, d), prim == AF_PRIM_SUB ? negated(d, imm) : imm);
         }
         if (left && !right && scalar_prim != AF_N_PRIMS && prim != AF_PRIM_SUB)
-                return af_b_scalar(b, scalar_prim, af_b_operand(b, 1, narrow, d), scalar_imm(b, 0, narrow, d));
+                return af_b_scalar(b, scalar_prim, af_b_operand(b, 1, narrow, d), af_x_scalar_imm(b, 0, narrow, d));
         return AF_B2(prim, af_b_operand(b, 0, narrow, d), af_b_operand(b, 1, narrow, d));
 }
 
@@ -112,7 +112,7 @@ static unsigned dtype_bits(enum af_dtype t) {
 static af_val float_division(struct af_builder *b, enum af_op op, enum af_dtype t) {
         af_val x = af_b_operand(b, 0, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
         af_val y = af_b_operand(b, 1, AF_DTYPE_FLOAT32, AF_DTYPE_FLOAT32);
-        bool is_half = float_compute(b) == AF_DTYPE_FLOAT16;
+        bool is_half = af_x_float_type(b) == AF_DTYPE_FLOAT16;
 
         switch (op) {
         case AF_OP_FLOOR_DIV:
@@ -126,14 +126,28 @@ static af_val float_division(struct af_builder *b, enum af_op op, enum af_dtype 
         }
 }
 
+/* x / y; by a constant power of two as a product with its reciprocal: the same in every bit. */
+static af_val float_quotient(struct af_builder *b, enum af_dtype d) {
+        float y, r;
+
+        if (!b->operands[1].is_scalar || b->operands[0].is_scalar)
+                return binary(b, AF_PRIM_DIV, AF_N_PRIMS, d, d);
+        y = af_f32_from_bits((uint32_t)af_scalar_bits(&b->operands[1], AF_DTYPE_FLOAT32));
+        r = 1 / y;
+        /* Far from where either is subnormal, in float16 too. */
+        if ((af_bits_f32(y) & 0x7fffffu) || !(af_f32_abs(r) <= 0x1p14f && af_f32_abs(r) >= 0x1p-14f))
+                return binary(b, AF_PRIM_DIV, AF_N_PRIMS, d, d);
+        return af_b_scalar(b, AF_PRIM_MULS, af_b_operand(b, 0, d, d), d == AF_DTYPE_FLOAT16 ? af_f16_from_f32(r) : af_bits_f32(r));
+}
+
 static af_val float_binary(struct af_builder *b, enum af_op op, enum af_dtype t) {
-        enum af_dtype d = float_compute(b);
+        enum af_dtype d = af_x_float_type(b);
         af_val x, y;
 
         switch (op) {
         case AF_OP_DIV:
         case AF_OP_TRUE_DIV:
-                return store(b, binary(b, AF_PRIM_DIV, AF_N_PRIMS, d, d), t, false);
+                return store(b, float_quotient(b, d), t, false);
         case AF_OP_POW:
         case AF_OP_ATAN2:
         case AF_OP_HYPOT:
@@ -155,7 +169,7 @@ static af_val int_by_amount(struct af_builder *b, enum af_op op, enum af_dtype t
         af_val x = af_b_operand(b, 0, t, d), y;
 
         if (b->operands[1].is_scalar) {
-                int64_t n = (int64_t)scalar_imm(b, 1, t, AF_DTYPE_INT64);
+                int64_t n = (int64_t)af_x_scalar_imm(b, 1, t, AF_DTYPE_INT64);
 
                 return is_pow ? af_x_int_pow_const(b, x, n) : af_x_shift_const(b, op, x, n, dtype_bits(t), is_signed);
         }
@@ -165,13 +179,34 @@ static af_val int_by_amount(struct af_builder *b, enum af_op op, enum af_dtype t
         return op == AF_OP_SHIFT_LEFT ? af_x_shift_left(b, x, y, dtype_bits(t)) : af_x_shift_right(b, x, y, dtype_bits(t) - is_signed);
 }
 
+/* Floors of quotients by 2^n, n > 0, and their rests are shifts and masks. */
+static bool by_power_of_two(const struct af_builder *b, enum af_op op, enum af_dtype t, unsigned *ret_n) {
+        int64_t y;
+
+        if (!b->operands[1].is_scalar || (op != AF_OP_FLOOR_DIV && op != AF_OP_REMAINDER))
+                return false;
+        y = (int64_t)af_x_scalar_imm(b, 1, t, AF_DTYPE_INT64);
+        if (y < 2 || (y & (y - 1)))
+                return false;
+        *ret_n = (unsigned)__builtin_ctzll((uint64_t)y);
+        return true;
+}
+
+static af_val low_bits(struct af_builder *b, af_val x, unsigned n) {
+        return AND(x, af_b_dup(b, af_build_type(b, x), ((uint64_t)1 << n) - 1));
+}
+
 static af_val int_binary(struct af_builder *b, enum af_op op, enum af_dtype t) {
         enum af_dtype d = compute_type(b, t);
         bool floor = op == AF_OP_FLOOR_DIV || op == AF_OP_REMAINDER;
+        unsigned n;
         af_val x, y;
 
         if (op == AF_OP_POW || op == AF_OP_SHIFT_LEFT || op == AF_OP_SHIFT_RIGHT)
                 return store(b, int_by_amount(b, op, t, d), t, op == AF_OP_SHIFT_RIGHT);
+        if (by_power_of_two(b, op, t, &n))
+                return store(b, op == AF_OP_FLOOR_DIV ? INT_SHR(af_b_operand(b, 0, t, d), n) : low_bits(b, af_b_operand(b, 0, t, d), n), t,
+                             true);
         x = af_b_operand(b, 0, t, d);
         y = af_b_operand(b, 1, t, d);
         switch (op) {
@@ -322,7 +357,7 @@ static af_val expand_unary(struct af_builder *b, enum af_op op, const struct af_
 
         if (!is_float(t))
                 return expand_unary_int(b, op, attrs, t);
-        d = float_compute(b);
+        d = af_x_float_type(b);
         switch (op) {
         case AF_OP_ABS:
                 return store(b, af_b_unary(b, AF_PRIM_ABS, af_b_operand(b, 0, d, d)), t, false);
@@ -343,97 +378,6 @@ static af_val expand_unary(struct af_builder *b, enum af_op op, const struct af_
         }
 }
 
-/* int32 has equality alone: x <= y where max(x, y) is y. */
-static af_val compare_i32(struct af_builder *b, enum af_op op, af_val x, af_val y) {
-        bool swap = op == AF_OP_GE || op == AF_OP_LT; /* y <= x, and its negation */
-        bool negate = op == AF_OP_LT || op == AF_OP_GT || op == AF_OP_NE;
-        af_val r;
-
-        if (op == AF_OP_EQ || op == AF_OP_NE)
-                r = CMP(AF_CMP_EQ, x, y);
-        else
-                r = CMP(AF_CMP_EQ, MAX(x, y), swap ? x : y);
-        return negate ? af_b_unary(b, AF_PRIM_MASK_NOT, r) : r;
-}
-
-static af_val compare_bool(struct af_builder *b, enum af_op op, af_val x, af_val y) {
-        switch (op) {
-        case AF_OP_EQ:
-                return af_b_unary(b, AF_PRIM_MASK_NOT, af_b_mask_xor(b, x, y));
-        case AF_OP_NE:
-                return af_b_mask_xor(b, x, y);
-        case AF_OP_LT:
-                return MASK_AND(af_b_unary(b, AF_PRIM_MASK_NOT, x), y);
-        case AF_OP_GT:
-                return MASK_AND(x, af_b_unary(b, AF_PRIM_MASK_NOT, y));
-        case AF_OP_LE:
-                return MASK_OR(af_b_unary(b, AF_PRIM_MASK_NOT, x), y);
-        default:
-                return MASK_OR(x, af_b_unary(b, AF_PRIM_MASK_NOT, y));
-        }
-}
-
-static enum af_cmp mode_of(enum af_op op, bool swapped) {
-        switch (op) {
-        case AF_OP_EQ:
-                return AF_CMP_EQ;
-        case AF_OP_NE:
-                return AF_CMP_NE;
-        case AF_OP_LT:
-                return swapped ? AF_CMP_GT : AF_CMP_LT;
-        case AF_OP_LE:
-                return swapped ? AF_CMP_GE : AF_CMP_LE;
-        case AF_OP_GT:
-                return swapped ? AF_CMP_LT : AF_CMP_GT;
-        default:
-                return swapped ? AF_CMP_LE : AF_CMP_GE;
-        }
-}
-
-/* The dtype that a compare is about: that of the tensors, the widest where they differ; of constants alone, the first's. */
-static enum af_dtype operands_type(const struct af_builder *b, unsigned first) {
-        enum af_dtype t = AF_DTYPE_INVALID;
-
-        for (unsigned i = first; i < b->n_operands; i++)
-                if (!b->operands[i].is_scalar && af_dtype_size(b->operands[i].dtype) > af_dtype_size(t))
-                        t = b->operands[i].dtype;
-        return t == AF_DTYPE_INVALID ? b->operands[first].dtype : t;
-}
-
-static af_val expand_compare(struct af_builder *b, enum af_op op) {
-        enum af_dtype t = operands_type(b, 0), d;
-        bool left = b->operands[0].is_scalar, right = b->operands[1].is_scalar;
-        af_val x;
-
-        switch ((int)t) {
-        case AF_DTYPE_BOOL:
-                x = af_b_operand(b, 0, t, AF_DTYPE_MASK);
-                return compare_bool(b, op, x, af_b_operand(b, 1, t, AF_DTYPE_MASK));
-        case AF_DTYPE_INT64:
-                x = af_b_operand(b, 0, t, t);
-                return af_x_compare_i64(b, op, x, af_b_operand(b, 1, t, t));
-        case AF_DTYPE_INT32:
-                x = af_b_operand(b, 0, t, t);
-                return compare_i32(b, op, x, af_b_operand(b, 1, t, t));
-        case AF_DTYPE_INT8:
-        case AF_DTYPE_UINT8:
-                d = AF_DTYPE_FLOAT16;
-                break;
-        case AF_DTYPE_INT16:
-                d = AF_DTYPE_FLOAT32;
-                break;
-        default:
-                d = float_compute(b);
-                t = d;
-                break;
-        }
-        if (right && !left)
-                return af_b_cmps(b, mode_of(op, false), af_b_operand(b, 0, t, d), scalar_imm(b, 1, t, d));
-        if (left && !right)
-                return af_b_cmps(b, mode_of(op, true), af_b_operand(b, 1, t, d), scalar_imm(b, 0, t, d));
-        return CMP(mode_of(op, false), af_b_operand(b, 0, t, d), af_b_operand(b, 1, t, d));
-}
-
 static af_val truth_of(struct af_builder *b, unsigned i) {
         const struct af_expand_operand *o = &b->operands[i];
 
@@ -448,14 +392,14 @@ static af_val expand_bool_bits(struct af_builder *b, enum af_op op) {
 
 /* isnan, isinf, isfinite: integers are finite. */
 static af_val expand_kind(struct af_builder *b, enum af_op op) {
-        enum af_dtype t = b->operands[0].dtype, d = float_compute(b);
+        enum af_dtype t = b->operands[0].dtype, d = af_x_float_type(b);
 
         return is_float(t) ? af_x_float_kind(b, op, af_b_operand(b, 0, d, d)) : af_b_mask_const(b, op == AF_OP_ISFINITE);
 }
 
 /* Integers as float32, by way of the tensors' dtype where they are constants. */
 static af_val expand_true_div(struct af_builder *b, enum af_dtype out) {
-        enum af_dtype t = operands_type(b, 0);
+        enum af_dtype t = af_x_operands_type(b, 0);
         af_val x;
 
         if (is_float(t))
@@ -537,7 +481,7 @@ static af_val expand_op(struct af_builder *b, enum af_op op, const struct af_exp
 
         switch (info->cls) {
         case AF_CLASS_COMPARE:
-                return expand_compare(b, op);
+                return af_x_compare(b, op);
         case AF_CLASS_SELECT:
                 return expand_where(b, out);
         case AF_CLASS_CAST:

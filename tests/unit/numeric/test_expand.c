@@ -139,7 +139,8 @@ static void check_constant(struct failures *f, enum af_op op, enum af_dtype d, i
 
 Test(expand, float_constants_are_like_tensors) {
         static const enum af_dtype ds[] = {AF_DTYPE_FLOAT16, AF_DTYPE_BFLOAT16, AF_DTYPE_FLOAT32};
-        static const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, 0.5f, 2.0f, 3.0f, -2.5f, 1e30f, 6e-8f, INFINITY, -INFINITY, NAN};
+        static const float values[] = {0.0f,     -0.0f,    1.0f, -1.0f, 0.5f,  2.0f,  -8.0f,    0x1p14f,   -0x1p-14f, 0x1p15f,
+                                       0x1p-24f, 0x1p126f, 3.0f, -2.5f, 1e30f, 6e-8f, INFINITY, -INFINITY, NAN};
         struct failures f = {0};
 
         for (int k = 0; k < 3; k++)

@@ -265,7 +265,8 @@ static void check_constant(struct failures *f, enum af_op op, enum af_dtype d, i
 }
 
 Test(expand_int, constants_are_like_tensors) {
-        static const int64_t values[] = {0, 1, -1, 2, 3, 7, -3, 127, -128, 200, 255, -32768, 40000, INT32_MIN, INT32_MAX, INT64_MIN};
+        static const int64_t values[] = {0,  1,   -1,   2,   3,   4,      64,    128,       16384,     1 << 30,  7,
+                                         -3, 127, -128, 200, 255, -32768, 40000, INT32_MIN, INT32_MAX, INT64_MIN};
         struct failures f = {0};
 
         for (unsigned t = 0; t < 5; t++) {
