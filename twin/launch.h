@@ -11,7 +11,8 @@
 #include "twin/pipe.h"
 
 namespace AscendC::twin {
-inline constexpr size_t FIBER_STACK = (AF_TWIN_CHECKED ? 256 : 128) * 1024;
+inline constexpr size_t FIBER_STACK =
+        (AF_TWIN_CHECKED ? 4096 : 1024) * 1024; /* of long kernels without optimisation; only what is used is touched */
 
 struct Fiber {
         ucontext_t context;
