@@ -44,8 +44,11 @@ enum af_hold lower_raw_hold(const struct af_kvalue *v) {
         return v->hold == AF_HOLD_RAW ? v->raw.to : v->hold;
 }
 
+/* A stride that depends on a symbol counts as a large one, whatever it is at the hints. */
 static int64_t stride_of(const struct lower *l, const struct af_access *a, uint32_t axis) {
-        return axis == AF_NONE || (l->phase->axes[axis].extent == 1 && !l->phase->axes[axis].extent_x) ? 1 : a->strides[axis];
+        if (axis == AF_NONE || (l->phase->axes[axis].extent == 1 && !l->phase->axes[axis].extent_x))
+                return 1;
+        return a->strides_x[axis] ? INT64_MAX : a->strides[axis];
 }
 
 /* Whether what lies between the elements is worth loading: they share sectors anyway. */
@@ -66,7 +69,7 @@ bool lower_lies(const struct lower *l, const struct af_access *access, enum af_h
                 ret_raw->step = row;
         }
         ret_raw->apart = !near(ret_raw->step, size);
-        return true;
+        return true; /* lines of symbolic steps: the space packs them */
 }
 
 static bool same_table(const struct af_kvalue *v, const struct af_raw *raw, uint32_t size) {

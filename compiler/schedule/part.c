@@ -169,7 +169,7 @@ static int find_space(struct sched *s) {
 
 /* Whether tiles may write over this input: each element is read by the tile that writes it and by no other. */
 static bool same_elements(const struct af_use *load, const struct af_use *store) {
-        return !load->pack && load->offset == store->offset && load->offset_x == store->offset_x &&
+        return !load->pack && !load->gathers && load->offset == store->offset && load->offset_x == store->offset_x &&
                memcmp(load->strides, store->strides, sizeof(load->strides)) == 0 &&
                memcmp(load->strides_x, store->strides_x, sizeof(load->strides_x)) == 0;
 }
