@@ -11,7 +11,7 @@
 #define MAX_ROWS       4095 /* blocks of one DMA */
 #define MAX_CANDIDATES 40
 #define MAX_PIECES     64   /* of a row */
-#define FIRST_GUESS    4096 /* elements of a tile */
+#define FIRST_GUESS    4096 /* elements of a tile; a row of more is long */
 #define MAX_TURNS      24   /* tiles of a core beyond the fewest */
 #define FEW_CYCLES     5000 /* a kernel for which some cores may be too many */
 #define BLOCK_UNIT     8    /* 32 bytes of float32 */
@@ -287,7 +287,7 @@ static int inner_candidates(struct sched *s, struct af_phase *ph, const struct p
         return 0;
 }
 
-/* Where a row is longer than any tile: inner tiles for all rows, half of them, ... */
+/* Where a row is long: inner tiles for all rows, half of them, ... */
 static int search_tall(struct sched *s, struct af_phase *ph, const struct pass *p, struct best *best) {
         int64_t extent = p->axes[p->row].extent, unit = row_unit(p);
         int r = 0;
@@ -311,7 +311,8 @@ static int search_tall(struct sched *s, struct af_phase *ph, const struct pass *
 static int search(struct sched *s, struct af_phase *ph, const struct pass *p, struct variant v, struct best *best) {
         struct list inners = {0};
         int r = inner_candidates(s, ph, p, v, &inners);
-        if (!r && p->row != AF_NONE && !(p->whole >> p->row & 1) && p->kind != PASS_LAST && inners.items[0] < p->axes[p->inner].extent)
+        bool tall = p->row != AF_NONE && p->kind != PASS_LAST && !(p->whole >> p->row & 1) && !(p->whole >> p->inner & 1) && !v.inner_whole;
+        if (!r && tall && (inners.items[0] < p->axes[p->inner].extent || p->axes[p->inner].extent > FIRST_GUESS))
                 r = search_tall(s, ph, p, best);
         for (uint32_t i = 0; !r && i < inners.n; i++) {
                 struct list rows = {0};
