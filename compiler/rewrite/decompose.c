@@ -60,6 +60,11 @@ uint32_t rw_operand(const struct rw_composite *c, uint32_t i) {
                 return AF_NONE;
         const struct af_value *v = rw_value(c->b, c->in[i]);
         bool wide = v->kind == AF_VALUE_CONST && v->rank == 0 && af_dtype_size(v->dtype) >= af_dtype_size(c->compute);
+        double number;
+        if (v->kind == AF_VALUE_CONST && v->rank == 0 && v->dtype == AF_DTYPE_FLOAT64 && c->compute == AF_DTYPE_FLOAT32) {
+                memcpy(&number, c->b->g.constants[v->index].bytes, sizeof(number));
+                return rw_number(c, number); /* such constants count as float32 wherever they meet narrower ones */
+        }
         return wide && c->n->n_in > 1 ? c->in[i] : rw_cast(c->b, c->in[i], c->compute);
 }
 

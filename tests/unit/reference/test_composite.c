@@ -70,8 +70,10 @@ static const struct row rows[] = {
         {"hardswish", "'h'", "", "float16", "[3, 10, 7]"},
         {"mish", "'a'", "", "float32", "[4, 10]"},
         {"thresholded_relu", "'a'", "'alpha': 0.5", "float32", "[4, 10]"},
-        {"lerp", "'a', 'c', 'k'", "", "float32", "[4, 10]"},
+        {"lerp", "'a', 'c', 'w'", "", "float32", "[4, 10]"},
         {"addcmul", "'i', 'i', 'i'", "'alpha': 3", "int32", "[4, 10]"},
+        {"addcdiv", "'h', 'w', 'h'", "'alpha': 0.1", "float16", "[3, 10, 7]"},
+        {"addcmul", "'a', 'w', 'w'", "", "float32", "[4, 10]"},
         {"addcdiv", "'a', 'c', 'a'", "'alpha': 0.1", "float32", "[4, 10]"},
 };
 
