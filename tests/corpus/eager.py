@@ -5,7 +5,7 @@
     eager.py [--build DIR] [--only NAME] [--sizes small,odd]
 
 The judge is eager itself in float64 on the same inputs. Each float of ours may be off by 4 units in the last place, or by twice what eager
-in the row's own dtypes is off at most; everything else must equal eager. Ends with 77 (skipped) without torch; AF_TORCH_PYTHON names an interpreter
+in the row's own dtypes is off at most; everything else must equal eager. Ends with 77 (skipped) without torch; AUTOFUSED_TORCH_PYTHON names an interpreter
 that has it.
 """
 import argparse
@@ -22,7 +22,7 @@ try:
     import torch
     import torch.nn.functional as F
 except ImportError:
-    other = os.environ.pop("AF_TORCH_PYTHON", None)
+    other = os.environ.pop("AUTOFUSED_TORCH_PYTHON", None)
     if other:
         os.execv(other, [other, *sys.argv])
     print("# skipped: no torch")
