@@ -32,13 +32,13 @@ static const struct af_pass {
         const char *name;
         int (*run)(struct af_job *job);
         const char *needs, *gives;
-        bool keeps_graph; /* node and value ids before it stay what they were */
+        bool keeps_graph; /* needs no check of the graph; fuse checks its own when it adds copies */
         void (*dump)(struct af_job *job, struct af_buf *buf);
 } passes[] = {
         {"read", af_pass_read, "canonical bytes", "graph", true, dump_graph},
         {"rewrite", af_pass_rewrite, "graph", "graph of nodes that kernels can run, or pinned ones", false, dump_graph},
         {"outputs", af_pass_outputs, "graph", "graph in which every output can be laid out as stated", false, NULL},
-        {"fuse", af_pass_fuse, "graph, rules", "groups with a tiled loop tree each, fallbacks; copies of cheap nodes", false, dump_fusion},
+        {"fuse", af_pass_fuse, "graph, rules", "groups with a tiled loop tree each, fallbacks; copies of cheap nodes", true, dump_fusion},
         {"emit", af_pass_emit, "loop trees, templates", "sources, keys, symbols", true, dump_kernels},
         {"order", af_pass_order, "groups, fallbacks", "steps in an order that can run", true, NULL},
         {"layout", af_pass_layout, "steps", "buffers, places of values", true, NULL},

@@ -144,6 +144,10 @@ static int recompute(struct af_job *job) {
                 return r;
         const struct af_job before = *job;
         r = move_to(job, &graph, from);
+#ifndef NDEBUG
+        if (!r && af_graph_check(&job->graph, job->diags))
+                return AF_DRIVER_E_INVALID;
+#endif
         if (!r)
                 r = fuse_all(job);
         if (!r && bytes_moved(job) < bytes && job->fusion.n_groups <= n_launches && n_fallbacks(job) == n_left)

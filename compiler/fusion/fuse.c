@@ -34,7 +34,7 @@ static bool is_time(const struct fuse_group *gp, const struct fuse_group *gc) {
         if ((gp->flags | gc->flags) & FUSE_CAREFUL)
                 return true;
         if (is_plain(gp) && is_plain(gc))
-                return n > FUSE_ASK_ALWAYS && log2_floor(n) > log2_floor(large);
+                return n > FUSE_ASK_PLAIN && log2_floor(n) > log2_floor(large);
         uint32_t always = gp->n_reduce + gc->n_reduce > 0 ? FUSE_ASK_REDUCING : FUSE_ASK_ALWAYS;
         return n <= always || small > FUSE_ASK_ALWAYS / 4 || log2_floor(n) > log2_floor(large);
 }

@@ -9,6 +9,7 @@
 
 /* What is asked of the schedule at once grows with the group: above this size only at powers of two, and once more at the end. */
 #define FUSE_ASK_ALWAYS   16u
+#define FUSE_ASK_PLAIN    32u /* plain groups: not before they are larger than this */
 #define FUSE_ASK_REDUCING 64u /* the same for groups with a reduction: they may fall into parts */
 /* Edges that one look for a cycle may walk; beyond it the merge is refused. Keeps the pass near-linear. */
 #define FUSE_CYCLE_BUDGET 4096u
