@@ -113,7 +113,7 @@ Test(plan, samples_become_one_kernel_each) {
                 const char *name;
                 uint32_t n_kernels, n_framework;
         } samples[] = {{"tf_abs_add_relu_broadcast", 1, 0}, {"tf_abs_reduce_sum", 1, 0},  {"tf_abs_relu_exp", 1, 0}, {"torch_add_ge", 1, 0},
-                       {"torch_gather_add", 1, 1},          {"torch_mul_reducesum", 1, 0}};
+                       {"torch_gather_add", 1, 0},          {"torch_mul_reducesum", 1, 0}};
         for (size_t i = 0; i < AF_ARRAY_SIZE(samples); i++) {
                 char path[4096];
                 struct af_buf text = AF_BUF_INIT;
