@@ -15,15 +15,15 @@
 #define MAX_TILES 2048      /* quick: tiles of a core that are walked; the rest is like them */
 #define MAX_TURNS (1 << 17) /* exact: of all cores; beyond, the quick figures stand */
 #define SETTLED   1e-6      /* cycles */
-#define N_CLOCKS  (3 + 4 * N_STAGES)
+#define N_CLOCKS  (4 + 4 * N_STAGES)
 
-enum { MTE2, V, MTE3, FREE };
+enum { MTE2, V, MTE3, S, FREE };
 
 struct core {
         double clock[N_CLOCKS]; /* pipes; buffers that are free from then on */
         double busy[3], heads[3];
-        uint32_t turns[N_STAGES]; /* of each stage: its queues' buffers take turns */
-        uint64_t loaded, stored;
+        uint32_t turns[N_STAGES];        /* of each stage: its queues' buffers take turns */
+        uint64_t loaded, stored, scalar; /* bytes */
 };
 struct key {
         int64_t rows, cols, steps, first;
@@ -58,12 +58,33 @@ static double head_of_loads(const struct af_soc *soc, uint64_t bytes, uint32_t b
 static void work(struct core *c, int pipe, double cycles, double head) {
         double t = cycles + head - c->heads[pipe];
         c->heads[pipe] = head;
+        c->clock[pipe] = AF_MAX(c->clock[pipe], c->clock[S]); /* issued by then */
         c->clock[pipe] += t;
         c->busy[pipe] += t;
 }
 
 static void wait_for(struct core *c, int pipe, double time) {
         c->clock[pipe] = AF_MAX(c->clock[pipe], time);
+}
+
+/* As lib_fetch has it. */
+static void run_fetch(const struct walk *w, const struct sched_fetch *f) {
+        struct core *c = w->core;
+        if (f->before > 0)
+                work(c, V, f->before, w->soc->head_vector);
+        wait_for(c, S, c->clock[V]);
+        if (!f->n) {
+                c->scalar += f->bytes;
+                c->clock[S] += f->cycles;
+        } else {
+                double issued = c->clock[S] + SCHED_SCALAR * f->n;
+                c->clock[S] += SCHED_SCALAR;
+                c->loaded += f->bytes;
+                work(c, MTE2, f->cycles, head_of_loads(w->soc, c->loaded, w->blocks));
+                c->clock[S] = issued;
+                wait_for(c, V, c->clock[MTE2]);
+        }
+        wait_for(c, V, c->clock[S]);
 }
 
 /* As emit_stage has it: each stage has its own queues, a prologue's buffer is filled once. */
@@ -78,21 +99,35 @@ static void run_turn(const struct walk *w, const struct sched_turn *t, uint32_t 
                 c->loaded += t->load_bytes;
                 if (t->load_bytes)
                         work(c, MTE2, t->load, head_of_loads(w->soc, c->loaded, w->blocks));
-                wait_for(c, V, c->clock[MTE2]);
+                wait_for(c, V, AF_MAX(c->clock[MTE2], c->clock[S]));
         }
         if (t->stores)
                 wait_for(c, V, *out_free);
+        for (uint32_t i = 0; i < t->n_fetches; i++)
+                run_fetch(w, &t->fetches[i]);
         if (t->vector > 0)
                 work(c, V, t->vector, w->soc->head_vector);
         if (t->loads && !prologue)
-                *in_free = c->clock[V];
+                *in_free = AF_MAX(c->clock[V], c->clock[S]);
         if (!t->stores)
                 return;
-        wait_for(c, MTE3, c->clock[V]);
+        wait_for(c, MTE3, AF_MAX(c->clock[V], c->clock[S]));
         c->stored += t->store_bytes;
         if (t->store_bytes)
                 work(c, MTE3, t->store, w->soc->head_mte3);
-        *out_free = c->clock[MTE3];
+        *out_free = AF_MAX(c->clock[MTE3], c->clock[S]);
+}
+
+static void add_fetch(struct sched_turn *t, const struct sched_fetch *x) {
+        if (t->n_fetches < SCHED_FETCHES) {
+                t->fetches[t->n_fetches++] = *x;
+                return;
+        }
+        struct sched_fetch *last = &t->fetches[SCHED_FETCHES - 1];
+        last->before += x->before;
+        last->cycles += x->cycles;
+        last->bytes += x->bytes;
+        last->n += x->n;
 }
 
 static struct sched_turn cost_turn(const struct walk *w, const struct af_stage *st) {
@@ -112,9 +147,10 @@ static struct sched_turn cost_turn(const struct walk *w, const struct af_stage *
                         t.store += x.cycles;
                         t.store_bytes += x.bytes;
                 } else if (s->kind == AF_KSTMT_FETCH) {
-                        struct sched_transfer x = sched_fetch_cost(w->soc, w->p, s, &w->at, w->blocks);
-                        t.vector += x.cycles;
-                        t.load_bytes += x.bytes;
+                        struct sched_fetch x = sched_fetch_cost(w->soc, w->p, s, &w->at, w->blocks);
+                        x.before = t.vector;
+                        t.vector = 0;
+                        add_fetch(&t, &x);
                 } else {
                         t.vector += sched_compute_cycles(w->soc, w->p, s, &w->at);
                 }
@@ -190,6 +226,7 @@ static void go_on(struct core *now, const struct core *before, double shift, int
                 now->busy[i] += (now->busy[i] - before->busy[i]) * (double)n;
         now->loaded += (now->loaded - before->loaded) * (uint64_t)n;
         now->stored += (now->stored - before->stored) * (uint64_t)n;
+        now->scalar += (now->scalar - before->scalar) * (uint64_t)n;
 }
 
 /* Of a run of equal turns, of which n are left: how many can be taken at a stroke. history: the cores two turns and one turn ago. */
@@ -282,7 +319,7 @@ static void run_prologue(struct walk *w) {
 
 /* All pipes of the core wait for each other: the end of a TPipe. */
 static double together(struct core *c) {
-        double last = AF_MAX(c->clock[MTE2], AF_MAX(c->clock[V], c->clock[MTE3]));
+        double last = AF_MAX(AF_MAX(c->clock[MTE2], c->clock[S]), AF_MAX(c->clock[V], c->clock[MTE3]));
         for (int i = 0; i < N_CLOCKS; i++)
                 c->clock[i] = last;
         return last;
@@ -333,7 +370,7 @@ static void one_core(const struct sched *s, struct walk *w, int64_t block, doubl
         run_core(w, begin, begin + n);
         double factor = n ? (double)all / (double)n : 0;
         *ret_cycles = core.clock[V] * factor;
-        *ret_bytes = (double)(core.loaded - loaded + core.stored) * factor;
+        *ret_bytes = (double)(core.loaded - loaded + core.stored + core.scalar) * factor;
 }
 
 /* Elements of the first n tiles. */
@@ -396,9 +433,9 @@ static void exact_phase(const struct sched *s, const struct af_kernel *k, struct
         phase->hbm_bytes = 0;
         for (uint32_t i = 0; i < k->block_dim; i++) {
                 w.core = &cores[i];
-                uint64_t before = w.core->loaded + w.core->stored;
+                uint64_t before = w.core->loaded + w.core->stored + w.core->scalar;
                 run_core(&w, begin_of(&w, i), begin_of(&w, i + 1));
-                phase->hbm_bytes += w.core->loaded + w.core->stored - before;
+                phase->hbm_bytes += w.core->loaded + w.core->stored + w.core->scalar - before;
         }
 }
 

@@ -106,12 +106,11 @@ struct sched_transfer sched_transfer_cost(const struct af_soc *soc, const struct
         return t;
 }
 
-struct sched_transfer sched_fetch_cost(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s,
-                                       const struct sched_tile_at *at, uint32_t blocks) {
+struct sched_fetch sched_fetch_cost(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s,
+                                    const struct sched_tile_at *at, uint32_t blocks) {
         const struct af_stage *st = &p->stages[s->stage];
         const struct af_kvalue *v = &p->values[s->dst];
         int64_t size = af_dtype_size(v->dtype), rows = 1, cols = 1;
-        struct sched_transfer t = {0};
         if ((v->hold == AF_HOLD_FULL || v->hold == AF_HOLD_ROW) && st->inner_axis != AF_NONE)
                 cols = at->length[st->inner_axis];
         if (v->hold == AF_HOLD_FULL && st->row_axis != AF_NONE)
@@ -123,9 +122,9 @@ struct sched_transfer sched_fetch_cost(const struct af_soc *soc, const struct af
                 cols = 1;
         }
         int64_t bytes = (cols * size + SECTOR - 1) / SECTOR * SECTOR;
-        t.bytes = (uint64_t)(rows * bytes);
-        t.cycles = (double)rows * cycles_of(soc, true, bytes, blocks);
-        return t;
+        return (struct sched_fetch){.cycles = (double)rows * (cycles_of(soc, true, bytes, blocks) + (s->pick.runs ? 0 : 2 * SCHED_SCALAR)),
+                                    .bytes = (uint64_t)(rows * bytes),
+                                    .n = s->pick.runs ? (uint32_t)rows : 0};
 }
 
 bool sched_stores(const struct af_phase *p, const struct af_kstmt *s, const struct sched_tile_at *at) {
