@@ -9,7 +9,10 @@
 int64_t im_count(const struct val *v) {
         int64_t n = 1;
         for (uint32_t i = 0; i < v->rank; i++)
-                n *= v->dims[i];
+                if (v->dims[i] == 0)
+                        return 0;
+                else if (__builtin_mul_overflow(n, v->dims[i], &n))
+                        n = INT64_MAX;
         return n;
 }
 
@@ -165,7 +168,7 @@ static struct val *to_shape(struct import *im, enum af_op op, struct val *x, uin
         return im_node(im, op, &x, 1, &shape, 1, AF_DTYPE_INVALID);
 }
 struct val *im_reshape(struct import *im, struct val *x, uint32_t rank, const int64_t *dims) {
-        if (x && x->rank == rank && memcmp(x->dims, dims, rank * sizeof(*dims)) == 0)
+        if (x && x->rank == rank && rank && memcmp(x->dims, dims, rank * sizeof(*dims)) == 0)
                 return x;
         return to_shape(im, AF_OP_RESHAPE, x, rank, dims);
 }

@@ -204,11 +204,15 @@ static struct val *fold_transpose(struct fold *f) {
         const struct val *x = f->in[0];
         const Onnxm__Attribute *a = im_attr(f->im, "perm");
         int64_t dims[AF_LIMIT_RANK], from[AF_LIMIT_RANK], strides[AF_LIMIT_RANK];
+        uint32_t seen = 0;
         if (a && a->n_ints != x->rank)
                 return NULL;
         row_major(x, from);
         for (uint32_t i = 0; i < x->rank; i++) {
                 int64_t axis = a ? im_axis(f->im, a->ints[i], x->rank) : x->rank - 1 - i;
+                if (seen & 1u << axis)
+                        return NULL; /* no permutation */
+                seen |= 1u << axis;
                 dims[i] = x->dims[axis];
                 strides[i] = from[axis];
         }
@@ -229,7 +233,8 @@ static struct val *fold_view(struct fold *f) {
         if (strcmp(op, "Reshape") == 0) {
                 int64_t known = 1;
                 for (uint32_t i = 0; i < n && i < AF_LIMIT_RANK; i++)
-                        known *= p[i] == -1 ? 1 : p[i] ? p[i] : i < x->rank ? x->dims[i] : 0;
+                        if (__builtin_mul_overflow(known, p[i] == -1 ? 1 : p[i] ? p[i] : i < x->rank ? x->dims[i] : 0, &known))
+                                return NULL;
                 for (uint32_t i = 0; i < n && i < AF_LIMIT_RANK; i++)
                         dims[rank++] = p[i] == -1 ? (known ? im_count(x) / known : 0) : p[i] ? p[i] : x->dims[i];
         } else if (strcmp(op, "Unsqueeze") == 0) {
@@ -248,7 +253,11 @@ static struct val *fold_view(struct fold *f) {
                                 dims[rank++] = x->dims[i];
                 }
         }
-        return im_known(f->im, x->dtype, rank, dims, x->bytes);
+        int64_t count = 1;
+        for (uint32_t i = 0; i < rank; i++)
+                if (dims[i] < 0 || __builtin_mul_overflow(count, dims[i], &count))
+                        return NULL;
+        return count == im_count(x) ? im_known(f->im, x->dtype, rank, dims, x->bytes) : NULL;
 }
 
 /* x's element for output element `at` of `dims`, numpy broadcasting. */

@@ -55,7 +55,7 @@ struct import {
 /* Each returns NULL, or 0, once im->error is set: handlers need not check between calls. */
 struct val *im_lookup(struct import *im, const char *name);
 void im_refuse(struct import *im, const char *fmt, ...) AF_PRINTF(2, 3);
-int64_t im_count(const struct val *v);
+int64_t im_count(const struct val *v); /* INT64_MAX where it is larger */
 struct val *im_known(struct import *im, enum af_dtype d, uint32_t rank, const int64_t *dims, const void *bytes);
 /* The value's bytes: constant, fed, or computed from such by foldable nodes; NULL where it cannot be known. */
 const uint8_t *im_bytes(struct import *im, struct val *v);

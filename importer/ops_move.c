@@ -48,6 +48,8 @@ static void split(struct import *im) {
                 im->out[i] = im_slice_axis(im, x, axis, at, at + size);
                 at += size;
         }
+        if (at != x->dims[axis])
+                im_refuse(im, "shape of Split's pieces");
 }
 
 static int64_t clamp(int64_t v, int64_t lo, int64_t hi) {
@@ -60,6 +62,7 @@ static void cut(struct import *im, const struct val *x, struct im_box *box, int6
                 im_refuse(im, "shape of Slice");
                 return;
         }
+        step = clamp(step, -AF_MAX(len, 1), AF_MAX(len, 1));
         start = clamp(start < 0 ? start + len : start, 0, step < 0 ? len - 1 : len);
         end = clamp(end < 0 ? end + len : end, low, len);
         int64_t n = step > 0 ? (end - start + step - 1) / step : (start - end - step - 1) / -step;
@@ -133,6 +136,8 @@ static struct val *pad_axis(struct import *im, struct val *x, uint32_t axis, int
         return im->error ? NULL : im_concat(im, in, n, axis);
 }
 
+#define MAX_PAD (INT64_C(1) << 40) /* beyond, no tensor is that large */
+
 /* Amounts before and after each axis: attribute, or operand since opset 11 (for some axes only since 18). */
 static bool pad_amounts(struct import *im, const struct val *x, int64_t *low, int64_t *high) {
         const Onnxm__Attribute *a = im_attr(im, "pads") ? im_attr(im, "pads") : im_attr(im, "paddings");
@@ -146,8 +151,8 @@ static bool pad_amounts(struct import *im, const struct val *x, int64_t *low, in
         }
         for (uint32_t i = 0; i < n_axes; i++) {
                 int64_t at = axes ? im_axis(im, axes[i], x->rank) : i;
-                low[at] = pads[i];
-                high[at] = pads[i + n_axes];
+                low[at] = clamp(pads[i], -MAX_PAD, MAX_PAD);
+                high[at] = clamp(pads[i + n_axes], -MAX_PAD, MAX_PAD);
         }
         return !im->error;
 }
@@ -202,6 +207,8 @@ static void tile(struct import *im) {
         im->out[0] = im_node(im, AF_OP_TILE, &x, 1, &attr, 1, AF_DTYPE_INVALID);
 }
 
+#define MAX_BLOCK 4096
+
 static struct val *reordered(struct import *im, struct val *x, const int64_t *split, const int64_t *perm, const int64_t *merged) {
         return im_reshape(im, im_transpose(im, im_reshape(im, x, 6, split), perm), 4, merged);
 }
@@ -210,7 +217,7 @@ static void depth_to_space(struct import *im) {
         int64_t b = im_attr_int(im, "blocksize", 1);
         const Onnxm__Attribute *mode = im_attr(im, "mode");
         bool crd = mode && mode->s.len && mode->s.data[0] == 'C';
-        if (!x || x->rank != 4 || b < 1 || x->dims[1] % (b * b)) {
+        if (!x || x->rank != 4 || b < 1 || b > MAX_BLOCK || x->dims[1] % (b * b)) {
                 im_refuse(im, "shape of DepthToSpace");
                 return;
         }
@@ -221,7 +228,7 @@ static void depth_to_space(struct import *im) {
 static void space_to_depth(struct import *im) {
         struct val *x = im->in[0];
         int64_t b = im_attr_int(im, "blocksize", 1);
-        if (!x || x->rank != 4 || b < 1 || x->dims[2] % b || x->dims[3] % b) {
+        if (!x || x->rank != 4 || b < 1 || b > MAX_BLOCK || x->dims[2] % b || x->dims[3] % b) {
                 im_refuse(im, "shape of SpaceToDepth");
                 return;
         }

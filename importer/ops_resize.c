@@ -9,7 +9,8 @@
 
 #include "importer/import.h"
 
-#define TAPS 4
+#define TAPS    4
+#define MAX_OUT (1 << 20) /* the indices and weights of an axis are constants */
 
 struct resize {
         char mode; /* n, l, c */
@@ -31,7 +32,8 @@ static const char *text_attr(struct import *im, const char *name, const char *ot
         char *s = a ? af_arena_alloc(im->arena, a->s.len + 1) : NULL;
         if (!s)
                 return otherwise;
-        memcpy(s, a->s.data, a->s.len);
+        if (a->s.len)
+                memcpy(s, a->s.data, a->s.len);
         s[a->s.len] = 0;
         return s;
 }
@@ -151,9 +153,12 @@ static bool targets(struct import *im, const struct val *x, int64_t *out, double
                 if (!to)
                         memcpy(&s, scales + i, sizeof(s));
                 scale[i] = to ? (double)to[i] / (double)x->dims[i] : (double)s;
-                out[i] = to ? to[i] : (int64_t)floor((double)x->dims[i] * scale[i]);
-                if (out[i] < 1 || out[i] > (1 << 20) || x->dims[i] < 1)
+                double size = to ? (double)to[i] : floor((double)x->dims[i] * scale[i]);
+                if (x->dims[i] < 1 || !(size >= 1 && size <= MAX_OUT)) {
                         im_refuse(im, "shape of %s", im->node->op_type);
+                        return false;
+                }
+                out[i] = (int64_t)size;
         }
         return !im->error;
 }

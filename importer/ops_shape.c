@@ -27,8 +27,8 @@ static void reshape(struct import *im) {
                 dims[i] = given[i] == 0 && !im_attr_int(im, "allowzero", 0) ? (i < x->rank ? x->dims[i] : 0) : given[i];
                 if (dims[i] == -1)
                         infer = i;
-                else
-                        known *= dims[i];
+                else if (__builtin_mul_overflow(known, dims[i], &known))
+                        im_refuse(im, "shape of Reshape");
         }
         if (infer != AF_NONE)
                 dims[infer] = known ? im_count(x) / known : 0;

@@ -11,7 +11,9 @@
 #define B(op, x, y)     im_binary(im, AF_OP_##op, x, y)
 #define S(op, x, value) im_binary_scalar(im, AF_OP_##op, x, value)
 
-#define MAX_KERNEL 256 /* slices along one axis */
+#define MAX_KERNEL 64 /* along one axis */
+#define MAX_STEP   (1 << 20)
+#define MAX_DIRECT 8
 
 /* One spatial axis. Windows start at o * stride - low. */
 struct window {
@@ -33,7 +35,7 @@ static bool window_of(struct import *im, uint32_t i, int64_t in, uint32_t n, str
                              .kernel = item(im, "kernel_shape", i, 0),
                              .stride = item(im, "strides", i, 1),
                              .dilation = item(im, "dilations", i, 1)};
-        if (w->kernel < 1 || w->kernel > MAX_KERNEL || w->stride < 1 || w->dilation < 1) {
+        if (w->kernel < 1 || w->kernel > MAX_KERNEL || w->stride < 1 || w->stride > MAX_STEP || w->dilation < 1 || w->dilation > MAX_STEP) {
                 im_refuse(im, "shape of %s's window", im->node->op_type);
                 return false;
         }
@@ -45,15 +47,15 @@ static bool window_of(struct import *im, uint32_t i, int64_t in, uint32_t n, str
                 w->high = total - w->low;
         } else {
                 bool set = strncmp(pad, "VALID", 5) != 0;
-                w->low = set ? item(im, "pads", i, 0) : 0;
-                w->high = set ? item(im, "pads", i + n, 0) : 0;
+                w->low = set ? AF_MIN(item(im, "pads", i, 0), reach) : 0;
+                w->high = set ? AF_MIN(item(im, "pads", i + n, 0), reach) : 0;
                 int64_t room = in + w->low + w->high - reach;
                 bool up = im_attr_int(im, "ceil_mode", 0);
                 w->out = room < 0 ? 0 : (up ? ceil_div(room, w->stride) : room / w->stride) + 1;
                 if (up && w->out > 0 && (w->out - 1) * w->stride >= in + w->low)
                         w->out--; /* a window must start inside */
         }
-        if (w->out < 1 || w->low < 0 || w->high < 0)
+        if (w->out < 1 || w->low < 0 || w->high < 0 || w->low >= reach || w->high >= reach)
                 im_refuse(im, "shape of %s's window", im->node->op_type);
         return !im->error;
 }
@@ -66,11 +68,25 @@ static struct val *tap(struct import *im, struct val *x, uint32_t axis, const st
         box.stop[axis] = box.start[axis] + (w->out - 1) * w->stride + 1;
         return im_slice(im, x, &box);
 }
-/* op over the windows of one axis of the padded x. */
+/*
+ * op, which must be associative, over the windows of one axis of the padded x: element by element; with many, windows of 1, 2, 4, … are
+ * doubled, and those of the kernel's bits stand one after another.
+ */
 static struct val *slide(struct import *im, enum af_op op, struct val *x, uint32_t axis, const struct window *w) {
-        struct val *y = tap(im, x, axis, w, 0);
-        for (int64_t k = 1; k < w->kernel && !im->error; k++)
-                y = im_binary(im, op, y, tap(im, x, axis, w, k));
+        struct val *y = NULL;
+        int64_t done = 0, doubled = w->kernel > MAX_DIRECT ? 1 : w->kernel + 1;
+        for (int64_t k = 0; k < w->kernel && doubled > w->kernel && !im->error; k++)
+                y = y ? im_binary(im, op, y, tap(im, x, axis, w, k)) : tap(im, x, axis, w, k);
+        for (; doubled <= w->kernel && !im->error; doubled *= 2) {
+                if (w->kernel & doubled) {
+                        struct val *piece = tap(im, x, axis, w, done);
+                        y = y ? im_binary(im, op, y, piece) : piece;
+                        done += doubled;
+                }
+                int64_t shift = doubled * w->dilation, length = x->dims[axis];
+                if (2 * doubled <= w->kernel)
+                        x = im_binary(im, op, im_slice_axis(im, x, axis, 0, length - shift), im_slice_axis(im, x, axis, shift, length));
+        }
         return y;
 }
 /* The first largest of each window, and its number from *at; both are replaced. */

@@ -36,16 +36,16 @@ static int bad(struct af_diags *diags, const char *name, const char *what) {
 /* Copies n elements of a typed field; each element of int32_data holds one narrower one. */
 static int from_fields(const Onnxm__Tensor *t, unsigned size, size_t n, uint8_t *out, struct af_diags *diags) {
         const char *name = t->name ? t->name : "tensor";
-        if (t->n_float_data == n && n) {
+        if (t->n_float_data == n && n && size == 4) {
                 memcpy(out, t->float_data, n * 4);
-        } else if (t->n_int32_data == n && n) {
+        } else if (t->n_int32_data == n && n && size <= 4) {
                 for (size_t i = 0; i < n; i++)
                         memcpy(out + i * size, &t->int32_data[i], size); /* little-endian: the low bytes */
-        } else if (t->n_int64_data == n && n) {
+        } else if (t->n_int64_data == n && n && size == 8) {
                 memcpy(out, t->int64_data, n * 8);
-        } else if (t->n_double_data == n && n) {
+        } else if (t->n_double_data == n && n && size == 8) {
                 memcpy(out, t->double_data, n * 8);
-        } else if (t->n_uint64_data == n && n) {
+        } else if (t->n_uint64_data == n && n && size <= 8) {
                 for (size_t i = 0; i < n; i++)
                         memcpy(out + i * size, &t->uint64_data[i], size);
         } else if (n) {

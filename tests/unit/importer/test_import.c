@@ -154,7 +154,7 @@ Test(import, every_operator_of_pytorch, .timeout = 120) {
         run_directory("pytorch-operator", 26);
 }
 Test(import, every_layer_of_pytorch, .timeout = 120) {
-        run_directory("pytorch-converted", 52);
+        run_directory("pytorch-converted", 50);
 }
 Test(import, every_simple_model, .timeout = 120) {
         run_directory("simple", 7);

@@ -86,3 +86,15 @@ Test(ops_move, sequences_backwards_and_blocks) {
         CHECK(.op = "DepthToSpace", .attrs = "blocksize=2", .in = {T(I8, 4, DIMS(1, 4, 1, 2), 0, 2, 1, 3, 4, 6, 5, 7)},
               .want = {T(I8, 4, DIMS(1, 1, 2, 4), 0, 1, 2, 3, 4, 5, 6, 7)});
 }
+
+Test(ops_move, parameters_beyond_all_bounds) {
+        struct numbers x = T(I8, 1, DIMS(3), 1, 2, 3);
+        CHECK(.op = "Slice", .in = {x, INT64S(1, -9e18), INT64S(1, 9e18), INT64S(1, 0), INT64S(1, 9e18)}, .want = {T(I8, 1, DIMS(1), 1)});
+        CHECK(.op = "Slice", .in = {x, INT64S(1, 9e18), INT64S(1, -9e18), INT64S(1, 0), INT64S(1, -9e18)}, .want = {T(I8, 1, DIMS(1), 3)});
+        CHECK(.op = "Pad", .in = {x, INT64S(2, -9e18, 0)}, .want = {T(I8, 1, DIMS(0), 0)});
+        CHECK(.op = "Split", .in = {x, INT64S(2, 1, 1)}, .want = {x, x}, .refused = "shape");
+        CHECK(.op = "DepthToSpace", .attrs = "blocksize=4294967296", .in = {T(I8, 4, DIMS(1, 4, 1, 1), 0, 0, 0, 0)}, .refused = "shape");
+        CHECK(.op = "MaxPool", .attrs = "kernel_shape=2,;pads=9223372036854775807,0", .in = {T(I8, 3, DIMS(1, 1, 2), 0, 0)},
+              .refused = "shape");
+        CHECK(.op = "Upsample", .opset = 9, .in = {T(F32, 1, DIMS(2), 0, 4), T(F32, 1, DIMS(1), NAN)}, .refused = "shape");
+}

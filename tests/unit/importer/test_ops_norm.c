@@ -78,7 +78,11 @@ Test(ops_norm, windows) {
               .want = {T(F32, 3, DIMS(1, 1, 5), 3, 8.0 / 3, 11.0 / 3, 3, 3.5)}, .tolerance = 1e-6);
         CHECK(.op = "AveragePool", .attrs = "kernel_shape=2,;pads=1,1;count_include_pad=1", .in = {x},
               .want = {T(F32, 3, DIMS(1, 1, 6), 0.5, 3, 3.5, 3, 3.5, 1.5)});
-        CHECK(.op = "MaxPool", .attrs = "kernel_shape=257,", .in = {x}, .refused = "shape");
+        struct numbers row = T(F32, 3, DIMS(1, 1, 13), 1, 9, 2, 4, 3, 8, 5, 7, 6, 0, 1, 2, 3);
+        CHECK(.op = "MaxPool", .attrs = "kernel_shape=11,;strides=2,;pads=1,1", .in = {row}, .want = {T(F32, 3, DIMS(1, 1, 3), 9, 9, 8)});
+        CHECK(.op = "AveragePool", .attrs = "kernel_shape=12,", .in = {row}, .want = {T(F32, 3, DIMS(1, 1, 2), 4, 50.0 / 12)},
+              .tolerance = 1e-6);
+        CHECK(.op = "MaxPool", .attrs = "kernel_shape=65,", .in = {x}, .refused = "shape");
         CHECK(.op = "HannWindow", .attrs = "periodic=0", .in = {INT64S(1, 3)}, .want = {T(F32, 1, DIMS(3), 0, 1, 0)}, .tolerance = 1e-6);
         CHECK(.op = "Resize", .attrs = "mode=linear;coordinate_transformation_mode=align_corners",
               .in = {T(F32, 1, DIMS(2), 0, 4), {0}, {0}, INT64S(1, 5)}, .want = {T(F32, 1, DIMS(5), 0, 1, 2, 3, 4)}, .tolerance = 1e-6);
