@@ -13,10 +13,8 @@ static void put_names(const struct af_frag *frag, const struct af_prepared *p, s
         struct af_graph *g = &v->graph;
         for (uint32_t i = 0; i < g->n_inputs && i < p->n_slots; i++)
                 g->values[g->inputs[i].value].name = frag->f.inputs[p->slot_inputs[i]].t.name;
-        for (uint32_t i = 0; i < g->n_symbols && i < p->n_canon_symbols; i++) { /* hints are the sender's too: no key has them */
+        for (uint32_t i = 0; i < g->n_symbols && i < p->n_canon_symbols; i++)
                 g->symbols[i].name = frag->f.symbols[p->canon_symbols[i]].name;
-                g->symbols[i].hint = frag->f.symbols[p->canon_symbols[i]].hint;
-        }
         for (uint32_t i = 0; i < g->n_nodes; i++) {
                 uint32_t c = v->canonical[i], node = c < p->n_canon_nodes ? p->canon_nodes[c] : AF_NONE;
                 if (node == AF_NONE)
@@ -115,14 +113,16 @@ const char *af_view_headline(struct af_named_view *v, const struct af_frag *frag
         return line ? line : "";
 }
 
-/* " at batch = 128, length = 64": what symbols count as; "" without any. */
+/* " at batch = 512, length = 512": what the plan counts symbols as (no key has hints, so that it is not the sender's); "" without any. */
 static const char *symbols_text(struct af_named_view *v) {
         const struct af_graph *g = &v->fused.graph;
+        int64_t *sizes = af_arena_calloc(&v->arena, g->n_symbols, sizeof(*sizes));
         const char *text = "";
-        for (uint32_t i = 0; i < g->n_symbols && i < 4; i++) {
-                const struct af_graph_symbol *symbol = &g->symbols[i];
-                const char *more = af_arena_printf(&v->arena, "%s%s%s = %lld", text, i ? ", " : " at ",
-                                                   symbol->name ? symbol->name : "a symbol", (long long)af_symbol_hint(symbol));
+        if (sizes)
+                af_graph_hints(g, sizes);
+        for (uint32_t i = 0; sizes && i < g->n_symbols && i < 4; i++) {
+                const char *name = g->symbols[i].name ? g->symbols[i].name : "a symbol";
+                const char *more = af_arena_printf(&v->arena, "%s%s%s = %lld", text, i ? ", " : " at ", name, (long long)sizes[i]);
                 text = more ? more : text;
         }
         return text;

@@ -3,10 +3,6 @@
 
 #define MAX_COUNTED 64u /* values told apart; kernels have no more pointers */
 
-int64_t af_symbol_hint(const struct af_graph_symbol *s) {
-        return s->hint >= 0 ? s->hint : AF_MAX(s->min, (int64_t)1);
-}
-
 /* Elements with every symbol at its hint; 0 where that is none or overflows. */
 static int64_t elements(const struct af_graph *g, uint32_t value) {
         const struct af_value *v = &g->values[value];
@@ -14,8 +10,8 @@ static int64_t elements(const struct af_graph *g, uint32_t value) {
         bool ready = false;
         for (uint32_t i = 0; i < v->rank; i++) {
                 if (!af_expr_is_const(&g->exprs, v->dims[i], &d)) {
-                        for (uint32_t s = 0; !ready && s < g->n_symbols; s++)
-                                symbols[s] = af_symbol_hint(&g->symbols[s]);
+                        if (!ready)
+                                af_graph_hints(g, symbols);
                         ready = true;
                         if (af_expr_eval(&g->exprs, v->dims[i], symbols, &d))
                                 return 0;

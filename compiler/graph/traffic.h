@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a set of nodes moves between memory and a kernel, counted by values: the lower bound that a kernel of one turn over its data comes
- * near. Symbols count with their hints.
+ * near. Symbols count as af_graph_hints says.
  */
 #pragma once
 
 #include "compiler/graph/graph.h"
 
-/* What a symbol counts as: its hint, else the smallest size of its range that is not 0. */
-int64_t af_symbol_hint(const struct af_graph_symbol *s);
 /* Bytes of a value's elements. 0 where that overflows. */
 int64_t af_value_bytes(const struct af_graph *g, uint32_t value);
 /* Bytes that node reads of operand k: all of it, but no more than it gives where it picks elements (slices, gathers). */

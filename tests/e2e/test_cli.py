@@ -111,7 +111,7 @@ def explain_names_nodes_rules_and_bytes():
     assert apart.out.count('Fallback x.opaque $reason: no template for op class opaque\n') == 1 and 'launches: 3, 3' in apart.out, apart
     assert 'refused' in apart.out and 'a kernel between the two needs one and feeds the other' in apart.out, apart
     symbolic = ok(ctl('explain', '-', input=SYMBOLIC))
-    assert 'at batch = 128: ' in symbolic.out and 'moved at batch = 128: 0 B' not in symbolic.out, symbolic
+    assert re.search(r'^moved at batch = [1-9]\d*: [1-9]', symbolic.out, re.M), symbolic
     dot = ok(ctl('explain', '--dot', SAMPLES[0]))
     assert dot.out.startswith('digraph') and 'cluster' in dot.out, dot
 
