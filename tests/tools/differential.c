@@ -36,7 +36,7 @@ static void run_seed(struct runner *r, uint64_t seed, int profile, bool print) {
         char what[64];
         af_arena_init(&arena, 0);
         snprintf(what, sizeof(what), "seed %llu", (unsigned long long)seed);
-        af_random_profile(profile < 0 ? (unsigned)(seed % AF_RANDOM_PROFILES) : (unsigned)profile, &opts);
+        af_random_profile(profile < 0 ? (unsigned)(seed % AF_RANDOM_ALL_PROFILES) : (unsigned)profile, &opts);
         if (af_random_fragment(&f, &arena, seed, &opts))
                 runner_report(r, what, "generator", "no fragment");
         else if (print)
