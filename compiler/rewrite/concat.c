@@ -7,6 +7,7 @@
 #include "numeric/expand.h"
 
 #define MAX_PIECES 64u /* operands of one concat */
+#define MAX_LEAVES 24u /* pieces of pieces of all operands that meet: where they are cut differently, each border cuts the others too */
 
 /* ---- concat ---- */
 
@@ -136,6 +137,30 @@ static bool same_partition(const struct partition *a, const struct partition *b)
         return a->from_end == b->from_end && a->n == b->n && memcmp(a->sizes, b->sizes, a->n * sizeof(*a->sizes)) == 0;
 }
 
+/* Pieces of pieces of a value, up to `most`. */
+static uint32_t leaves_of(const struct mv *m, uint32_t value, uint32_t most) {
+        const struct af_node *n = mv_maker(m, value);
+        uint32_t leaves = 0;
+        if (!n || n->op != AF_OP_CONCAT)
+                return 1;
+        for (uint32_t i = 0; i < n->n_in && leaves < most; i++)
+                leaves += leaves_of(m, n->in[i], most - leaves);
+        return leaves;
+}
+
+/* Whether operands that are cut differently have so many pieces that cutting all of them at all borders is no gain any more. */
+static bool too_many_pieces(const struct mv *m, const uint32_t *in, uint32_t n_in, const struct partition *p) {
+        struct partition other;
+        uint32_t leaves = 0;
+        bool differ = false;
+        for (uint32_t j = 0; j < n_in; j++) {
+                bool cut = partition_of(m, in[j], &other);
+                leaves += cut ? leaves_of(m, in[j], MAX_LEAVES + 1) : 0;
+                differ |= cut && !same_partition(p, &other);
+        }
+        return differ && leaves > MAX_LEAVES;
+}
+
 /*
  * Distributing is a gain where the parts of the other operands need no more bytes stored than the concat would. (An axis of size 1 is none
  * to distribute over: an operand's 1 could not be told from one that is spread.)
@@ -144,7 +169,7 @@ static bool worth_it(struct mv *m, const uint32_t *in, uint32_t n_in, const stru
         int64_t cost = 0, total = 0;
         for (uint32_t i = 0; i < p->n; i++)
                 total += p->sizes[i];
-        if (total < 2 || p->n < 2)
+        if (total < 2 || p->n < 2 || too_many_pieces(m, in, n_in, p))
                 return false;
         for (uint32_t j = 0; j < n_in; j++) {
                 const struct af_node *n = mv_maker(m, in[j]);
