@@ -13,7 +13,7 @@ refused then, so LEAST is not asserted.
 import argparse, concurrent.futures, glob, json, os, re, select, shutil, signal, subprocess, sys, tempfile, time
 
 DATA = '/usr/share/libonnx-testdata/data'
-LEAST = {'node': 697, 'pytorch-converted': 48, 'pytorch-operator': 26, 'simple': 7}
+LEAST = {'node': 697, 'pytorch-converted': 50, 'pytorch-operator': 26, 'simple': 7}
 MOST_FALLBACK = 0.10 # of the nodes of the tests that are ok
 # Expectations of this release that its own models contradict: floats cut to bfloat16 instead of rounded to nearest even, as the specification
 # and PyTorch have it; a result for an epsilon of 0.01, which the model does not state.
