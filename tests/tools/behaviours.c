@@ -5,7 +5,8 @@
  *
  *   behaviours [--only TEXT] [--variants default,unfused,small,fast] [--flags "-O0"] [--fallbacks] [--names] [--all]
  *
- * --only: names that start so. --all takes every dtype of every op where a part of them is taken by default. --names prints the cases instead of running them.
+ * --only: names that start so. --all takes every dtype of every op where a part of them is taken by default. --names prints the cases
+ * instead of running them.
  */
 #include "tests/tools/behaviours.h"
 

@@ -12,8 +12,9 @@
         "{'name':'" out "n','op':'" op "','inputs':[" in "]," attrs "'outputs':[{'name':'" out "','dtype':'float32','shape':" shape "}]}"
 #define OVER(axes, keep) "'attrs':{'axes':" axes ",'keepdims':" keep "},"
 #define FLAT(n)                                                                                                                            \
-        X("[" n "]") "],'nodes':[" NODE("exp", "'x'", "", "t", "[" n "]") "," NODE("add", "'t','x'", "", "u", "[" n "]") "],'outputs':['"  \
-                                                                                                                         "u']"
+        X("[" n "]")                                                                                                                       \
+        "],'nodes':[" NODE("exp", "'x'", "", "t", "[" n "]") "," NODE("add", "'t','x'", "", "u", "[" n "]") "],'outputs':['"               \
+                                                                                                            "u']"
 #define BIAS(r, c)                                                                                                                         \
         X("[" r "," c "]")                                                                                                                 \
         ",{'name':'b','dtype':'float32','shape':[" c "]}],'nodes':[" NODE("add", "'x','b'", "", "u", "[" r "," c "]") "],'outputs':['u']"
