@@ -2,8 +2,7 @@
 /*
  * A kernel's nodes as parts. What can be one part stays one. Else the roots (reductions and outputs) are taken in order, each into the
  * latest part that can hold it, else into a new one behind. Results of reductions that a later part reads lie in the workspace (or in the
- * output that they are), and so does what a reduction of a new part combines, where an earlier part can make it and that moves fewer bytes;
- * everything else that a part needs, it computes again from what it loads.
+ * output that they are); everything else that a part needs, it computes again from what it loads.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +15,6 @@ struct split {
         struct whole *w;
         uint32_t *part_of; /* per node: part that it is a root of; AF_NONE */
         bool *is_root, *is_output, *needed, *is_held;
-        bool *holds;   /* others read it from memory: a reduction, or what was found to be cheaper so */
         bool *is_read; /* by other parts, as far as is known */
         struct part *parts;
         uint32_t n_parts;
@@ -59,9 +57,10 @@ static bool mark(struct split *p, uint32_t k, uint32_t extra) {
                         uint32_t from = af_members_producer(m, n->in[j]);
                         if (from == AF_NONE)
                                 continue;
-                        if (p->holds[from] && p->part_of[from] != AF_NONE && p->part_of[from] > k)
+                        bool reduces = af_op_info(m->g->nodes[m->nodes[from]].op)->cls == AF_CLASS_REDUCE;
+                        if (reduces && p->part_of[from] != AF_NONE && p->part_of[from] > k)
                                 return false;
-                        if (p->holds[from] && p->part_of[from] != AF_NONE && p->part_of[from] < k)
+                        if (reduces && p->part_of[from] != AF_NONE && p->part_of[from] < k)
                                 p->is_held[from] = true;
                         else
                                 p->needed[from] = true;
@@ -137,70 +136,6 @@ static int try_root(struct split *p, uint32_t k, uint32_t i, uint32_t store) {
         return r ? r : sched_part_check(p->w->s);
 }
 
-/* Bytes of a value at the hints. */
-static double bytes_of(const struct split *p, uint32_t value) {
-        const struct af_graph *g = p->w->g;
-        int64_t dims[AF_LIMIT_RANK];
-        double bytes = af_dtype_size(g->values[value].dtype);
-        af_size_dims(g, value, dims);
-        for (uint32_t d = 0; d < g->values[value].rank; d++)
-                bytes *= (double)af_size_hint(g, dims[d]);
-        return bytes;
-}
-
-/* What the marked nodes load: inputs, and held values, which were written before. */
-static double bytes_loaded(const struct split *p) {
-        const struct af_members *m = &p->w->m;
-        double bytes = 0;
-        for (uint32_t i = 0; i < p->w->n_inputs; i++) {
-                bool read = false;
-                for (uint32_t k = 0; !read && k < m->n; k++) {
-                        const struct af_node *n = &m->g->nodes[m->nodes[k]];
-                        for (uint32_t j = 0; p->needed[k] && j < n->n_in; j++)
-                                read |= n->in[j] == p->w->args[i].value;
-                }
-                bytes += read ? bytes_of(p, p->w->args[i].value) : 0;
-        }
-        for (uint32_t i = 0; i < m->n; i++)
-                bytes += p->is_held[i] ? 2 * bytes_of(p, out_of(p, i)) : 0;
-        return bytes;
-}
-
-/* The node that makes what reduction i combines, behind views; AF_NONE. */
-static uint32_t operand_of(const struct split *p, uint32_t i) {
-        const struct af_members *m = &p->w->m;
-        uint32_t from = af_members_producer(m, m->g->nodes[m->nodes[i]].in[0]);
-        while (from != AF_NONE && af_op_info(m->g->nodes[m->nodes[from]].op)->cls == AF_CLASS_VIEW)
-                from = af_members_producer(m, m->g->nodes[m->nodes[from]].in[0]);
-        return from;
-}
-
-/* Before reduction i opens a part: its operand into an earlier one, where that moves fewer bytes. 0, -ENOMEM. */
-static int hold_operand(struct split *p, uint32_t i) {
-        const struct af_members *m = &p->w->m;
-        if (i == AF_NONE || !p->n_parts || af_op_info(m->g->nodes[m->nodes[i]].op)->cls != AF_CLASS_REDUCE)
-                return 0;
-        uint32_t from = operand_of(p, i), n_regions = p->n_regions;
-        if (from == AF_NONE || p->part_of[from] != AF_NONE || !mark(p, p->n_parts, i) ||
-            2 * bytes_of(p, out_of(p, from)) >= bytes_loaded(p))
-                return 0;
-        p->is_read[from] = true;
-        int r = place_root(p, from);
-        for (uint32_t k = p->n_parts; !r && k-- > 0;) {
-                int e = try_root(p, k, from, AF_NONE);
-                if (!e) {
-                        p->part_of[from] = k;
-                        p->holds[from] = true;
-                }
-                if (e <= 0)
-                        return e;
-        }
-        p->is_read[from] = false;
-        p->place[from] = AF_NONE;
-        p->n_regions = n_regions;
-        return r < 0 ? r : 0;
-}
-
 /* Root i, or where that is AF_NONE a store. */
 static int assign(struct split *p, uint32_t i, uint32_t store) {
         uint32_t *part = i == AF_NONE ? &p->store_part[store] : &p->part_of[i];
@@ -218,9 +153,7 @@ static int assign(struct split *p, uint32_t i, uint32_t store) {
                 *p->w->why = "too many parts in one kernel";
                 return AF_SCHEDULE_E_UNFIT;
         }
-        r = hold_operand(p, i);
-        if (!r)
-                r = try_root(p, p->n_parts, i, store);
+        r = try_root(p, p->n_parts, i, store);
         if (!r)
                 *part = p->n_parts++;
         return r;
@@ -288,15 +221,14 @@ static int split_init(struct split *p) {
         p->needed = af_arena_calloc(arena, m->n, sizeof(bool));
         p->is_held = af_arena_calloc(arena, m->n, sizeof(bool));
         p->is_read = af_arena_calloc(arena, m->n, sizeof(bool));
-        p->holds = af_arena_calloc(arena, m->n, sizeof(bool));
         p->store_part = af_arena_calloc(arena, p->w->n_stores, sizeof(uint32_t));
         p->parts = af_arena_calloc(arena, MAX_PARTS, sizeof(*p->parts));
-        if (!p->part_of || !p->place || !p->is_root || !p->is_output || !p->needed || !p->is_held || !p->is_read || !p->holds ||
-            !p->store_part || !p->parts)
+        if (!p->part_of || !p->place || !p->is_root || !p->is_output || !p->needed || !p->is_held || !p->is_read || !p->store_part ||
+            !p->parts)
                 return -ENOMEM;
         memset(p->part_of, 0xff, m->n * sizeof(uint32_t));
         for (uint32_t i = 0; i < m->n; i++)
-                p->is_root[i] = p->is_read[i] = p->holds[i] = af_op_info(m->g->nodes[m->nodes[i]].op)->cls == AF_CLASS_REDUCE;
+                p->is_root[i] = p->is_read[i] = af_op_info(m->g->nodes[m->nodes[i]].op)->cls == AF_CLASS_REDUCE;
         memset(p->store_part, 0xff, p->w->n_stores * sizeof(uint32_t));
         for (uint32_t i = 0; i < p->w->n_stores; i++) {
                 uint32_t from = af_members_producer(m, p->w->stores[i].value);
