@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/bind.h"
 
+#define MANY_ELEMENTS (INT64_C(1) << 22)
+
+/* Whether no value has too many elements for a test. */
+static bool small_enough(const struct af_graph *g, const int64_t *values) {
+        for (uint32_t v = 0; v < g->n_values; v++) {
+                int64_t n = 1, d;
+                for (uint32_t i = 0; i < g->values[v].rank; i++)
+                        if (af_expr_eval(&g->exprs, g->values[v].dims[i], values, &d) || __builtin_mul_overflow(n, d, &n))
+                                return false;
+                if (n > MANY_ELEMENTS)
+                        return false;
+        }
+        return true;
+}
+
 bool bind_choice(const struct af_graph *g, uint32_t k, int64_t *ret_values) {
-        static const int64_t sizes[] = {32, 31, 33, 1, 0, 65, 128, 513, 1025, 2500};
+        static const int64_t sizes[] = {32, 31, 33, 1, 0, 65, 128, 513, 1025, 2500, 1 << 20};
         if (k >= AF_ARRAY_SIZE(sizes))
                 return false;
         for (uint32_t i = 0; i < g->n_symbols; i++) {
                 const struct af_graph_symbol *s = &g->symbols[i];
-                int64_t v = sizes[(k + 3 * i) % AF_ARRAY_SIZE(sizes)];
+                int64_t v = sizes[(k + 3 * i) % (k + 1 < AF_ARRAY_SIZE(sizes) ? AF_ARRAY_SIZE(sizes) - 1 : AF_ARRAY_SIZE(sizes))];
                 v = v < s->min ? s->min : v > s->max ? s->max : v;
                 v += (s->multiple_of - v % s->multiple_of) % s->multiple_of;
                 ret_values[i] = v > s->max ? v - s->multiple_of : v;
         }
-        return true;
+        return k + 1 < AF_ARRAY_SIZE(sizes) || (g->n_symbols == 1 && small_enough(g, ret_values));
 }
