@@ -117,3 +117,48 @@ uint32_t rw_tile(const struct rw_composite *c) {
         }
         return rw_reshape(b, rw_broadcast(b, rw_reshape(b, c->in[0], apart, n), wide, n), c->out->dims, c->out->rank);
 }
+
+#define SCAN_MAX 32 /* elements along the axis that are added up one by one */
+
+/* Element i along an axis, kept as an axis of 1. */
+static uint32_t element_of(struct rw *b, uint32_t x, uint32_t axis, int64_t i) {
+        const struct af_value v = *rw_value(b, x);
+        uint32_t starts[AF_LIMIT_RANK], stops[AF_LIMIT_RANK];
+        int64_t steps[AF_LIMIT_RANK];
+        for (uint32_t d = 0; d < v.rank; d++) {
+                starts[d] = rw_const_dim(b, d == axis ? i : 0);
+                stops[d] = d == axis ? rw_const_dim(b, i + 1) : v.dims[d];
+                steps[d] = 1;
+        }
+        const struct af_attr attrs[] = {{.key = AF_ATTR_STARTS, .dims = starts, .n = v.rank},
+                                        {.key = AF_ATTR_STOPS, .dims = stops, .n = v.rank},
+                                        {.key = AF_ATTR_STEPS, .ints = steps, .n = v.rank}};
+        return rw_node(b, AF_OP_SLICE, &x, 1, attrs, AF_ARRAY_SIZE(attrs), AF_DTYPE_INVALID);
+}
+
+/* Short running sums, one after another from zero; AF_NONE: it is a scan of its own. */
+uint32_t rw_cumsum(const struct rw_composite *c) {
+        struct rw *b = c->b;
+        uint32_t axis = (uint32_t)rw_attr_int(c, AF_ATTR_AXIS, 0), sums[SCAN_MAX];
+        bool exclusive = rw_attr_int(c, AF_ATTR_EXCLUSIVE, 0), reverse = rw_attr_int(c, AF_ATTR_REVERSE, 0);
+        enum af_dtype out = c->out->dtype, compute = af_dtype_kind(out) == 'f' ? AF_DTYPE_FLOAT32
+                                                     : out == AF_DTYPE_INT64   ? AF_DTYPE_INT64
+                                                                               : AF_DTYPE_INT32;
+        int64_t n;
+        if (out == AF_DTYPE_FLOAT64 || axis >= rw_value(b, c->in[0])->rank || !rw_dim(b, c->in[0], axis, &n) || n < 1 || n > SCAN_MAX)
+                return rw_fail(b);
+        uint32_t sum = rw_scalar(b, compute, 0);
+        for (int64_t k = 0; k < n; k++) {
+                int64_t i = reverse ? n - 1 - k : k;
+                uint32_t x = rw_cast(b, element_of(b, c->in[0], axis, i), compute);
+                uint32_t next = rw_binary(b, AF_OP_ADD, x, sum);
+                if (exclusive && k == 0)
+                        sum = rw_broadcast(b, sum, rw_value(b, x)->dims, rw_value(b, x)->rank);
+                sums[i] = rw_cast(b, exclusive ? sum : next, out);
+                sum = next;
+                if (sum == AF_NONE || sums[i] == AF_NONE)
+                        return rw_fail(b);
+        }
+        struct af_attr attr = {.key = AF_ATTR_AXIS, .i = axis};
+        return n == 1 ? sums[0] : rw_node(b, AF_OP_CONCAT, sums, (uint32_t)n, &attr, 1, AF_DTYPE_INVALID);
+}

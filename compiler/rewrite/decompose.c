@@ -26,6 +26,7 @@ static const rw_decompose_fn table[AF_N_OPS] = {
         [AF_OP_TRIU] = rw_triu,
         [AF_OP_TRIL] = rw_tril,
         [AF_OP_TILE] = rw_tile,
+        [AF_OP_CUMSUM] = rw_cumsum,
         [AF_OP_FMA] = rw_fma,
         [AF_OP_AXPY] = rw_axpy,
         [AF_OP_MASKED_FILL] = rw_masked_fill,

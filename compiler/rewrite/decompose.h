@@ -45,6 +45,7 @@ uint32_t rw_one_hot(const struct rw_composite *c);
 uint32_t rw_triu(const struct rw_composite *c);
 uint32_t rw_tril(const struct rw_composite *c);
 uint32_t rw_tile(const struct rw_composite *c);
+uint32_t rw_cumsum(const struct rw_composite *c);
 uint32_t rw_fma(const struct rw_composite *c);
 uint32_t rw_axpy(const struct rw_composite *c);
 uint32_t rw_masked_fill(const struct rw_composite *c);
