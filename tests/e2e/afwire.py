@@ -61,7 +61,7 @@ class Answer:
         data = self.bundle()
         tables = [struct.unpack_from('<IIII', data, 64 + 16 * i) for i in range(16)]
         offset, size, count, _ = tables[1]
-        blob = tables[11][0]
+        blob = tables[12][0]
         step = size // count if count else 0
         out = {}
         for i in range(count):

@@ -141,7 +141,7 @@ def through_a_server():
         env = {'AUTOFUSE_SOCKET': s.path}
         first = ok(ctl('compile', '--json', *SAMPLES, env=env))
         assert [j['hit'] for j in first.json()] == ['compiled'] * 6
-        assert first.err.count('Fallback aten.index_select.default $reason: ') == 1, first
+        assert 'Fallback' not in first.err, first
         assert [j['hit'] for j in ok(ctl('compile', '--json', *SAMPLES, env=env)).json()] == ['store'] * 6
         for f in SAMPLES:
             j = ok(ctl('run', '--compare', '--json', f, env=env)).json()
