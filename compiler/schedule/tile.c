@@ -101,8 +101,9 @@ void sched_set_tile(struct af_phase *phase, const struct pass *p, int64_t rows, 
 
 /* Lays the tile out in UB; whether it fits with one buffer of each queue. */
 static int fits(struct sched *s, struct af_phase *ph, const struct pass *p, int64_t rows, int64_t inner, bool *ret_fits) {
+        int64_t ub = s->soc->ub_bytes;
         *ret_fits = false;
-        if (rows * inner > (int64_t)s->soc->ub_bytes)
+        if (rows > ub || inner > ub || rows * inner > ub) /* a size with symbols may have no bound */
                 return 0;
         sched_set_tile(ph, p, rows, inner);
         int r = sched_allocate(s, ph);

@@ -136,6 +136,18 @@ def pictures_are_sound_and_hold_every_node():
     xml.dom.minidom.parseString(svg)
 
 
+def a_form_runs_at_the_sizes_that_are_named():
+    f = os.path.join(ROOT, 'tests', 'fragments', 'symbols_softmax.json')
+    for n in (0, 1, 31):
+        j = ok(ctl('run', '--offline', '--compare', '--json', '--symbol', f's0={n}', f)).json()
+        assert j['identical'], j
+        assert f'[{n}, 100]' in ok(ctl('run', '--offline', '--compare', '--symbol', f's0={n}', f)).out
+    for spec, words in [('s0=-1', 'below its least value'), ('s0=1048577', 'above its greatest value'), ('zz=3', 'no such symbol'),
+                        ('s0', 'wants NAME=SIZE'), ('s0=1x', 'no number'), ('s0=99999999999999999999', 'no number')]:
+        r = ctl('run', '--offline', '--symbol', spec, f)
+        assert r.code == 1 and words in r.err and r.err.count('\n') == 1, r
+
+
 def through_a_server():
     with Server(fake=False) as s:
         env = {'AUTOFUSE_SOCKET': s.path}
@@ -223,7 +235,7 @@ def the_documented_program_runs():
 
 
 if __name__ == '__main__':
-    sys.exit(run([help_of_every_command, usage_errors_are_code_2_and_one_reason, mistakes_in_a_fragment_name_node_and_field, samples_offline_equal_the_reference,
+    sys.exit(run([help_of_every_command, usage_errors_are_code_2_and_one_reason, mistakes_in_a_fragment_name_node_and_field, samples_offline_equal_the_reference, a_form_runs_at_the_sizes_that_are_named,
                   run_takes_inputs_and_saves_outputs, compile_writes_bundle_and_sources, keys_ignore_names_and_nothing_else, explain_names_nodes_rules_and_bytes,
                   pictures_are_sound_and_hold_every_node, through_a_server, no_server_is_one_clear_line, verify_has_one_verdict, warm_compiles_what_it_finds,
                   the_documented_program_runs]))

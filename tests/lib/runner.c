@@ -244,8 +244,11 @@ static void run_form(struct runner *r, struct runner_item *item, const struct af
                 char text[300];
                 const char *why = "";
                 af_arena_init(&arena, 0);
-                if (af_canon_read(&g, &arena, item->canon.data, item->canon.size, &diags) || g.n_symbols > AF_ARRAY_SIZE(values) ||
-                    !bind_choice(&g, k, values))
+                if (af_canon_read(&g, &arena, item->canon.data, item->canon.size, &diags) || g.n_symbols > AF_ARRAY_SIZE(values)) {
+                        runner_report(r, what, variants[item->variant].name, "a form with more symbols than the test binds");
+                        break;
+                }
+                if (!bind_choice(&g, k, values))
                         break;
                 size_t n = (size_t)snprintf(text, sizeof(text), "%s at", what);
                 for (uint32_t i = 0; i < g.n_symbols; i++)
