@@ -216,8 +216,8 @@ static enum autofuse_status place_buffers(struct runner *r, struct autofuse_erro
         return status;
 }
 
-static enum autofuse_status check_solved(const struct runner *r, struct autofuse_error **ret_error) {
-        return af_bundle_is_form(r->view) && !r->bundle->solved
+static enum autofuse_status check_solved(const struct autofuse_bundle *bundle, struct autofuse_error **ret_error) {
+        return af_bundle_is_form(&bundle->content->view) && !bundle->solved
                        ? af_error_set(ret_error, AUTOFUSE_E_SHAPE, "the bundle has symbols: autofuse_bundle_solve() first")
                        : AUTOFUSE_OK;
 }
@@ -279,7 +279,7 @@ enum autofuse_status af_bundle_run(struct autofuse_bundle *bundle, const struct 
         struct runner r = {.bundle = bundle, .view = af_bundle_tables(bundle), .run = &copy, .stats = stats};
         enum autofuse_status status = alloc_arrays(&r) ? AUTOFUSE_OK : af_error_set_memory(ret_error);
         if (status == AUTOFUSE_OK)
-                status = check_solved(&r, ret_error);
+                status = check_solved(bundle, ret_error);
         if (status == AUTOFUSE_OK)
                 status = place_buffers(&r, ret_error);
         if (status == AUTOFUSE_OK)
@@ -309,7 +309,9 @@ enum autofuse_status autofuse_kernel_launch(struct autofuse_bundle *bundle, uint
         if (n_blocks > k->block_dim || first_block > k->block_dim - n_blocks || (k->needs_sync_all && n_blocks != k->block_dim))
                 return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_kernel_launch: blocks %u to %u of %u%s", first_block,
                                     first_block + n_blocks, k->block_dim, k->needs_sync_all ? ", which run all at once" : "");
-        enum autofuse_status status = load_kernel(bundle, kernel, &loaded, ret_error);
+        enum autofuse_status status = check_solved(bundle, ret_error);
+        if (status == AUTOFUSE_OK)
+                status = load_kernel(bundle, kernel, &loaded, ret_error);
         if (status != AUTOFUSE_OK)
                 return status;
         struct af_twin_launch l = {.args = args,

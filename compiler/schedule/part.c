@@ -289,6 +289,15 @@ static uint32_t n_choices(const struct sched *s) {
         return s->n_real ? SCHED_CHOICES : 1;
 }
 
+/* The passes of a choice; *ret_n 0: it says nothing new. 0, -ENOMEM, UNFIT. */
+static int plan_choice(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *ret_n) {
+        int r = sched_sides(s, choice);
+        if (!r)
+                r = sched_plan(s, choice, passes, ret_n);
+        set_workspace(s);
+        return r;
+}
+
 static int build_part(struct sched *s, struct part_plan *ret) {
         struct pass *passes = af_arena_calloc(s->arena, MAX_PASSES, sizeof(*passes));
         bool found = false;
@@ -300,12 +309,9 @@ static int build_part(struct sched *s, struct part_plan *ret) {
         for (uint32_t choice = 0; choice < n_choices(s); choice++) {
                 struct part_plan plan;
                 uint32_t n;
-                int r = sched_sides(s, choice);
-                if (!r)
-                        r = sched_plan(s, choice, passes, &n);
+                int r = plan_choice(s, choice, passes, &n);
                 if (!r && !n)
                         continue;
-                set_workspace(s);
                 if (!r)
                         r = build_plan(s, passes, n, &plan);
                 if (r < 0)
@@ -335,12 +341,9 @@ static int check_part(struct sched *s) {
         if (stores_nothing(s))
                 return 0;
         for (uint32_t choice = 0; choice < n_choices(s); choice++) {
-                int r = sched_sides(s, choice);
-                if (!r)
-                        r = sched_plan(s, choice, passes, &n);
+                int r = plan_choice(s, choice, passes, &n);
                 if (!r && !n)
                         continue;
-                set_workspace(s);
                 for (uint32_t i = 0; !r && i < n; i++)
                         r = sched_least(s, &passes[i]);
                 if (r <= 0)

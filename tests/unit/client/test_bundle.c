@@ -129,6 +129,20 @@ Test(bundle, run_refuses_memory_that_does_not_suit) {
         autofuse_bundle_unref(b);
 }
 
+/* Without symbols a bundle is its own solution. */
+Test(bundle, solving_what_has_no_symbols) {
+        struct autofuse_bundle *b = make(), *solved = NULL;
+        const int64_t one = 1;
+        cr_assert_eq(autofuse_bundle_solve(b, &one, 1, &solved, NULL), AUTOFUSE_E_ARGUMENT);
+        cr_assert_eq(autofuse_bundle_solve(b, NULL, 1, &solved, NULL), AUTOFUSE_E_ARGUMENT);
+        cr_assert_eq(autofuse_bundle_solve(NULL, NULL, 0, &solved, NULL), AUTOFUSE_E_ARGUMENT);
+        cr_assert_null(solved);
+        cr_assert_eq(autofuse_bundle_solve(b, NULL, 0, &solved, NULL), AUTOFUSE_OK);
+        cr_assert_eq(solved, b);
+        autofuse_bundle_unref(solved);
+        autofuse_bundle_unref(b);
+}
+
 Test(strided, copies_every_element) {
         int32_t src[24], dst[24] = {0};
         const int64_t dims[] = {2, 3, 2}, from[] = {12, 4, 2}, to[] = {1, 4, 2}, none[] = {2, 0, 2};
