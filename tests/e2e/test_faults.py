@@ -63,7 +63,7 @@ def processes(s, kind):
             name = os.path.basename(open(f'/proc/{pid}/cmdline').read().split('\0')[0])
         except OSError:
             continue
-        if name != 'autofused' and (name == 'fakejob') == (kind == 'job'):  # autofused: forked, not executed yet
+        if name not in ('', 'autofused') and (name == 'fakejob') == (kind == 'job'):  # '': a job that is ending; autofused: forked, not executed yet
             out.append(pid)
     if kind == 'compiler':
         jobs = set(processes(s, 'job'))
