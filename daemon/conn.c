@@ -14,7 +14,6 @@
 #define MAX_ACCEPTS_PER_TURN 64
 #define MAX_READ_PER_TURN    (1u << 20)
 #define READ_CHUNK           (256u << 10)
-#define SMALL_BODY           (64u << 10) /* read however much the others hold: a hello, a look-up */
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
@@ -204,7 +203,7 @@ static enum step read_body(struct af_conn *conn, size_t *budget) {
         struct af_core *core = conn->core;
         size_t n = AF_MIN((size_t)READ_CHUNK, conn->header.body_bytes - conn->body.size), before = conn->body.capacity;
         size_t more = conn->body.size + n > before ? conn->body.size + n - before : 0; /* what is there is counted already */
-        bool room = !more || conn->header.body_bytes <= SMALL_BODY || core->rx_bytes + more <= core->config->receive_mib << 20;
+        bool room = !more || conn->header.body_bytes <= AF_SMALL_BODY || core->rx_bytes + more <= core->config->receive_mib << 20;
         uint8_t *p = room ? af_buf_reserve(&conn->body, n) : NULL;
         enum step step;
         ssize_t got;

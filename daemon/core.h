@@ -35,6 +35,7 @@
 #define AF_MAX_UNREAD_FDS      8u
 #define AF_MAX_OUT_BYTES       (1u << 20) /* unsent bytes at which a connection is not read from */
 #define AF_MAX_FLIGHT_TRIES    4u         /* plans of one flight while the environment keeps moving */
+#define AF_SMALL_BODY          (64u << 10) /* taken however much others hold: a hello, a look-up, most fragments */
 
 /* One error answer. */
 struct af_failure {

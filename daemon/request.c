@@ -129,7 +129,9 @@ static void not_found(struct af_request *req) {
 static void enter_new_flight(struct af_request *req, const struct af_digest *key, bool is_text, struct af_blob *bytes,
                              struct af_target *target) {
         struct af_core *core = req->conn->core;
-        bool full = core->held_bytes > 0 && core->held_bytes + bytes->size > core->config->receive_mib << 20;
+        /* Large ones leave room for small ones, which everyone else sends. */
+        uint64_t limit = (uint64_t)core->config->receive_mib << (bytes->size > AF_SMALL_BODY ? 20 : 21);
+        bool full = core->held_bytes > 0 && core->held_bytes + bytes->size > limit;
         struct af_flight *f = full ? NULL : af_flight_new(core, key, is_text, bytes);
 
         if (!f) {

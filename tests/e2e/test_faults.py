@@ -177,6 +177,15 @@ def alive(pid):
         return False
 
 
+def stopped(pid):
+    """Every thread of it: the signal is taken by one, and the others go on until that one has run."""
+    try:
+        tasks = [open(f'/proc/{pid}/task/{t}/stat').read().rpartition(')')[2].split()[0] for t in os.listdir(f'/proc/{pid}/task')]
+    except OSError:
+        return False
+    return bool(tasks) and all(t in 'TZX' for t in tasks)
+
+
 def a_new_server_ends_orphans_of_the_old_one():
     """A job that was stopped does not notice that its server died."""
     with Server(jobs=2) as s:
@@ -186,6 +195,7 @@ def a_new_server_ends_orphans_of_the_old_one():
         pids = sessions(s)
         for p in pids:
             os.kill(p, signal.SIGSTOP)
+        eventually(lambda: all(stopped(p) for p in pids), 'all of them stand still')
         s.process.kill()
         s.process.wait()
         assert any(alive(p) for p in pids)

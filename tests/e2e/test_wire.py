@@ -33,7 +33,8 @@ def fatal(s, data, code):
 
 def alive(s):
     c = s.client()
-    assert c.ask('kernels=alive').kind == RESULT
+    a = c.ask('kernels=alive')
+    assert a.kind == RESULT, a
     c.close()
 
 
@@ -225,6 +226,24 @@ def large_texts_are_limited_and_others_are_served():
         assert s.stats()['memory']['receive_bytes'] < 1 << 20
 
 
+def a_small_request_has_room_beside_a_large_one():
+    """C32: a large request that waits for a job is held twice, as the flight's and as the job's input."""
+    with Server(receive_mib=80, jobs=1) as s:
+        c, d = s.client(), s.client()
+        hanging = c.send('plan=hang')
+        eventually(lambda: d.stats()['jobs']['running'] == 1, 'the only job is taken')
+        large = d.send('kernels=large ' + 'x' * (70 << 20))
+        eventually(lambda: d.stats()['memory']['held_bytes'] > 80 << 20, 'the large one waits')
+        small = d.send('kernels=small')
+        another = c.ask('kernels=other ' + 'x' * (70 << 20))
+        assert another.code == 'busy' and another.retryable, another
+        c.cancel(hanging)
+        answers = {a.request: a for a in (d.wait(), d.wait())}
+        assert answers[small].kind == RESULT, answers
+        assert set(answers) == {small, large}
+        c.close(), d.close()
+
+
 def many_connections():
     with Server(max_connections=200) as s:
         cs = [s.client() for _ in range(200)]
@@ -274,5 +293,5 @@ def too_many_requests_on_one_connection():
 if __name__ == '__main__':
     sys.exit(run([malformed_headers_get_one_clear_line, malformed_frames_after_hello, one_id_twice_is_refused, random_bytes, every_truncation,
                   half_frames_have_a_deadline, a_peer_that_does_not_read_is_not_read_from, unread_descriptors_are_few,
-                  descriptors_that_clients_send_are_dropped, large_texts_are_limited_and_others_are_served, many_connections, out_of_descriptors,
+                  descriptors_that_clients_send_are_dropped, large_texts_are_limited_and_others_are_served, a_small_request_has_room_beside_a_large_one, many_connections, out_of_descriptors,
                   too_many_requests_on_one_connection]))
