@@ -15,26 +15,24 @@ struct fill {
         uint8_t *at; /* next element */
 };
 
-static void fill_element(struct fill *fill, const struct af_where *where, const cJSON *item) {
+static void fill_element(struct fill *fill, const struct af_where *where, const struct af_json_value *item) {
         struct af_fragment_parser *p = fill->p;
-        const char *text, *name = af_dtype_name(fill->dtype);
+        const char *name = af_dtype_name(fill->dtype);
         uint8_t *out = fill->at;
-        size_t n;
 
         fill->at += fill->size;
-        if (cJSON_IsBool(item)) {
+        if (item->kind == AF_JSON_TRUE || item->kind == AF_JSON_FALSE) {
                 if (fill->dtype == AF_DTYPE_BOOL)
-                        *out = cJSON_IsTrue(item);
+                        *out = item->kind == AF_JSON_TRUE;
                 else
                         af_parse_fail(p, where, NULL, "a bool where a number is expected");
                 return;
         }
-        if (!cJSON_IsNumber(item) && !cJSON_IsString(item)) {
+        if (item->kind != AF_JSON_NUMBER && item->kind != AF_JSON_STRING) {
                 af_parse_fail(p, where, NULL, "is not a number");
                 return;
         }
-        af_parse_text(p, item, &text, &n);
-        switch (af_number_element(fill->dtype, text, n, out)) {
+        switch (af_number_element(fill->dtype, af_json_text(&p->json, item->at), item->n, out)) {
         case AF_NUMBER_E_SYNTAX:
                 af_parse_fail(p, where, af_dtype_kind(fill->dtype) == 'f' ? "infinities and NaN go into bits" : NULL, "is no %s number",
                               name);
@@ -46,20 +44,16 @@ static void fill_element(struct fill *fill, const struct af_where *where, const 
 }
 
 /* A list whose elements are at axis `axis`; n must be the axis' length. */
-static void fill_list(struct fill *fill, const struct af_where *where, const cJSON *list, uint32_t axis) {
+static void fill_list(struct fill *fill, const struct af_where *where, const struct af_json_value *list, uint32_t axis) {
         struct af_where element = {.up = where};
-        int64_t n = 0;
-        const cJSON *item;
-
-        cJSON_ArrayForEach(item, list) n++;
-        if (n != fill->dims[axis]) {
-                af_parse_fail(fill->p, where, NULL, "%lld elements where the shape has %lld", (long long)n, (long long)fill->dims[axis]);
+        if (list->n != fill->dims[axis]) {
+                af_parse_fail(fill->p, where, NULL, "%u elements where the shape has %lld", list->n, (long long)fill->dims[axis]);
                 return;
         }
-        cJSON_ArrayForEach(item, list) {
+        af_json_each(item, list) {
                 if (axis + 1 == fill->rank)
                         fill_element(fill, &element, item);
-                else if (cJSON_IsArray(item))
+                else if (item->kind == AF_JSON_LIST)
                         fill_list(fill, &element, item, axis + 1);
                 else
                         af_parse_fail(fill->p, &element, NULL, "is not a list; the shape has %u axes", fill->rank);
@@ -67,8 +61,8 @@ static void fill_list(struct fill *fill, const struct af_where *where, const cJS
         }
 }
 
-static void fill_value(struct fill *fill, const struct af_where *where, const cJSON *value, size_t n_elements) {
-        if (!cJSON_IsArray(value)) {
+static void fill_value(struct fill *fill, const struct af_where *where, const struct af_json_value *value, size_t n_elements) {
+        if (value->kind != AF_JSON_LIST) {
                 uint8_t *first = fill->at;
                 uint8_t scalar[8] = {0};
                 /* Checked even where there is no element to take it. */
@@ -82,26 +76,26 @@ static void fill_value(struct fill *fill, const struct af_where *where, const cJ
                 af_parse_fail(fill->p, where, NULL, "is a list; the shape has no axis");
                 return;
         }
-        bool is_flat = value->child && !cJSON_IsArray(value->child);
-        if (is_flat || (!value->child && n_elements == 0)) {
+        bool is_flat = value->n > 0 && value[1].kind != AF_JSON_LIST;
+        if (is_flat || (value->n == 0 && n_elements == 0)) {
                 fill->rank = 1;
                 fill->dims[0] = (int64_t)n_elements;
         }
         fill_list(fill, where, value, 0);
 }
 
-static void read_bits(struct af_fragment_parser *p, const struct af_where *where, enum af_dtype dtype, const cJSON *bits, uint8_t *out,
-                      size_t n) {
-        if (!cJSON_IsString(bits)) {
+static void read_bits(struct af_fragment_parser *p, const struct af_where *where, enum af_dtype dtype, const struct af_json_value *bits,
+                      uint8_t *out, size_t n) {
+        if (bits->kind != AF_JSON_STRING) {
                 af_parse_fail(p, where, NULL, "is not a string");
                 return;
         }
-        size_t n_hex = strlen(bits->valuestring);
+        size_t n_hex = bits->n;
         if (n_hex != 2 * n) {
                 af_parse_fail(p, where, NULL, "%zu hex digits where dtype and shape make %zu", n_hex, 2 * n);
                 return;
         }
-        if (!af_unhex(bits->valuestring, n_hex, out, n)) {
+        if (!af_unhex(af_json_text(&p->json, bits->at), n_hex, out, n)) {
                 af_parse_fail(p, where, NULL, "holds something else than hex digits");
                 return;
         }
@@ -112,8 +106,8 @@ static void read_bits(struct af_fragment_parser *p, const struct af_where *where
                 }
 }
 
-void af_parse_constant_bytes(struct af_fragment_parser *p, const struct af_where *at, const struct af_fragment_tensor *t, const cJSON *bits,
-                             const cJSON *value, uint8_t *out, size_t n_bytes) {
+void af_parse_constant_bytes(struct af_fragment_parser *p, const struct af_where *at, const struct af_fragment_tensor *t,
+                             const struct af_json_value *bits, const struct af_json_value *value, uint8_t *out, size_t n_bytes) {
         struct fill fill = {.p = p, .dtype = t->dtype, .size = af_dtype_size(t->dtype), .rank = t->rank, .at = out};
 
         if (bits) {

@@ -10,21 +10,14 @@
 static const struct af_json_key node_keys[] = AF_KEY_LIST(AF_KEYS_NODE);
 static const struct af_json_key result_keys[] = AF_KEY_LIST(AF_KEYS_RESULT);
 
-static uint32_t count_items(const cJSON *list) {
-        const cJSON *item;
-        uint32_t n = 0;
-
-        cJSON_ArrayForEach(item, list) n++;
-        return n;
-}
-
 /* Elements of a list that must be one and within the limit; false after a diagnostic. */
-static bool list_size(struct af_fragment_parser *p, const struct af_where *at, const cJSON *list, uint32_t limit, uint32_t *ret_n) {
-        if (!cJSON_IsArray(list)) {
+static bool list_size(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *list, uint32_t limit,
+                      uint32_t *ret_n) {
+        if (list->kind != AF_JSON_LIST) {
                 af_parse_fail(p, at, NULL, "is not a list");
                 return false;
         }
-        *ret_n = count_items(list);
+        *ret_n = list->n;
         if (*ret_n <= limit)
                 return true;
         af_parse_fail(p, at, NULL, "%u items, at most %u", *ret_n, limit);
@@ -32,34 +25,30 @@ static bool list_size(struct af_fragment_parser *p, const struct af_where *at, c
 }
 
 /* nan, inf and -inf have names of their own, integers stay exact; -0 is the float. */
-static void read_float(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item, struct af_attr *attr) {
+static void read_float(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item, struct af_attr *attr) {
         static const struct {
                 const char *name;
                 double value;
         } named[] = {{"nan", NAN}, {"inf", INFINITY}, {"-inf", -INFINITY}};
-        const char *text;
-        size_t n;
-
-        if (!cJSON_IsNumber(item) && !cJSON_IsString(item)) {
+        if (item->kind != AF_JSON_NUMBER && item->kind != AF_JSON_STRING) {
                 af_parse_fail(p, at, NULL, "is not a number");
                 return;
         }
-        af_parse_text(p, item, &text, &n);
+        const char *text = af_json_text(&p->json, item->at);
+        size_t n = item->n;
         for (size_t i = 0; i < AF_ARRAY_SIZE(named); i++)
-                if (cJSON_IsString(item) && strcmp(text, named[i].name) == 0) {
+                if (af_parse_is(p, item, named[i].name)) {
                         attr->f = named[i].value;
                         return;
                 }
-        size_t n_digits = strspn(text, "-0123456789");
         bool is_minus_zero = n == 2 && memcmp(text, "-0", 2) == 0;
-        attr->is_int = n_digits >= n && !is_minus_zero && af_number_int64(text, n, &attr->i) == 0;
+        attr->is_int = af_parse_digits(text, n) && !is_minus_zero && af_number_int64(text, n, &attr->i) == 0;
         if (af_number_double(text, n, &attr->f) != 0)
                 af_parse_fail(p, at, "infinities and NaN are \"inf\", \"-inf\" and \"nan\"", "is not a finite number");
 }
 
-static int read_ints(struct af_fragment_parser *p, const struct af_where *at, const cJSON *list, struct af_attr *attr) {
+static int read_ints(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *list, struct af_attr *attr) {
         struct af_where element = {.up = at};
-        const cJSON *item;
         int64_t *ints;
 
         if (!list_size(p, at, list, AF_LIMIT_RANK, &attr->n))
@@ -68,14 +57,14 @@ static int read_ints(struct af_fragment_parser *p, const struct af_where *at, co
         if (!ints)
                 return -ENOMEM;
         attr->ints = ints;
-        cJSON_ArrayForEach(item, list) {
+        af_json_each(item, list) {
                 (void)af_parse_integer(p, &element, item, &ints[element.index]);
                 element.index++;
         }
         return 0;
 }
 
-static int read_attr(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item, struct af_attr *attr) {
+static int read_attr(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item, struct af_attr *attr) {
         switch (af_attr_kind(attr->key)) {
         case AF_ATTR_KIND_INT:
                 (void)af_parse_integer(p, at, item, &attr->i);
@@ -86,9 +75,9 @@ static int read_attr(struct af_fragment_parser *p, const struct af_where *at, co
                 read_float(p, at, item, attr);
                 return 0;
         case AF_ATTR_KIND_BOOL:
-                if (!cJSON_IsBool(item))
+                if (item->kind != AF_JSON_TRUE && item->kind != AF_JSON_FALSE)
                         af_parse_fail(p, at, NULL, "is neither true nor false");
-                attr->i = cJSON_IsTrue(item);
+                attr->i = item->kind == AF_JSON_TRUE;
                 return 0;
         case AF_ATTR_KIND_STRING:
                 attr->s = af_parse_name(p, at, item);
@@ -99,27 +88,37 @@ static int read_attr(struct af_fragment_parser *p, const struct af_where *at, co
         return 0;
 }
 
-static int read_attrs(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item, struct af_fragment_node *node) {
+static enum af_attr_key attr_key(const struct af_fragment_parser *p, const struct af_json_value *item) {
+        const char *name = af_json_text(&p->json, item->key_at);
+        int key = 0;
+
+        while (key < AF_N_ATTRS && (strlen(af_attr_name(key)) != item->n_key || memcmp(af_attr_name(key), name, item->n_key) != 0))
+                key++;
+        return key;
+}
+
+static int read_attrs(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item,
+                      struct af_fragment_node *node) {
         struct af_attr *attrs;
-        const cJSON *child;
 
         if (!item)
                 return 0;
-        if (!cJSON_IsObject(item)) {
+        if (item->kind != AF_JSON_OBJECT) {
                 af_parse_fail(p, at, NULL, "is not an object");
                 return 0;
         }
-        attrs = af_arena_calloc(&p->scratch, AF_N_ATTRS, sizeof(*attrs));
+        attrs = af_arena_calloc(&p->scratch, item->n, sizeof(*attrs));
         if (!attrs)
                 return -ENOMEM;
         node->attrs = attrs;
-        cJSON_ArrayForEach(child, item) {
-                enum af_attr_key key = af_attr_from_name(child->string);
+        af_json_each(child, item) {
+                enum af_attr_key key = attr_key(p, child);
                 if (key == AF_N_ATTRS) {
-                        af_parse_fail(p, at, NULL, "unknown attribute \"%.64s\"", child->string);
+                        af_parse_fail(p, at, NULL, "unknown attribute \"%.*s\"", (int)AF_MIN(child->n_key, 64u),
+                                      af_json_text(&p->json, child->key_at));
                         continue;
                 }
-                struct af_attr *attr = &attrs[node->n_attrs++]; /* keys differ: at most AF_N_ATTRS */
+                struct af_attr *attr = &attrs[node->n_attrs++];
                 attr->key = key;
                 int r = read_attr(p, AF_FIELD(at, af_attr_name(key)), child, attr);
                 if (r < 0)
@@ -128,10 +127,10 @@ static int read_attrs(struct af_fragment_parser *p, const struct af_where *at, c
         return 0;
 }
 
-static int read_inputs(struct af_fragment_parser *p, const struct af_where *at, const cJSON *list, struct af_fragment_node *node) {
+static int read_inputs(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *list,
+                       struct af_fragment_node *node) {
         struct af_where element = {.up = at};
         const char **names;
-        const cJSON *item;
 
         if (!list_size(p, at, list, AF_LIMIT_NODE_INPUTS, &node->n_inputs))
                 return 0;
@@ -139,17 +138,17 @@ static int read_inputs(struct af_fragment_parser *p, const struct af_where *at, 
         if (!names)
                 return -ENOMEM;
         node->inputs = names;
-        cJSON_ArrayForEach(item, list) {
+        af_json_each(item, list) {
                 names[element.index] = af_parse_name(p, &element, item);
                 element.index++;
         }
         return 0;
 }
 
-static int read_outputs(struct af_fragment_parser *p, const struct af_where *at, const cJSON *list, struct af_fragment_node *node) {
+static int read_outputs(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *list,
+                        struct af_fragment_node *node) {
         struct af_where element = {.up = at};
         struct af_fragment_tensor *outputs;
-        const cJSON *item;
 
         if (!list_size(p, at, list, AF_LIMIT_NODE_INPUTS, &node->n_outputs))
                 return 0;
@@ -157,7 +156,7 @@ static int read_outputs(struct af_fragment_parser *p, const struct af_where *at,
         if (!outputs)
                 return -ENOMEM;
         node->outputs = outputs;
-        cJSON_ArrayForEach(item, list) {
+        af_json_each(item, list) {
                 struct af_json_fields f;
                 if (af_parse_object(p, &element, item, result_keys, &f)) {
                         int r = af_parse_tensor(p, &element, f.of[KEY_RESULT_name], f.of[KEY_RESULT_dtype], f.of[KEY_RESULT_shape],
@@ -170,7 +169,7 @@ static int read_outputs(struct af_fragment_parser *p, const struct af_where *at,
         return 0;
 }
 
-int af_parse_node(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item) {
+int af_parse_node(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item) {
         struct af_fragment_node node = {0};
         uint32_t before = p->n_errors;
         struct af_json_fields f;

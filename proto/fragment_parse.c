@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON to fragment. The text is scanned strictly first (json_scan.h), then cJSON makes a tree of it. A number keeps its text: the scan
- * notes where each starts, and the tree, walked in text order, gets their indices. Child lists are linked: they are walked, never indexed.
+ * JSON to fragment. The text is scanned strictly first (json_scan.h), whatever order its keys stand in; then the values are read in the
+ * order in which they depend on each other. Numbers keep their text. What an item needs while it is read lives in scratch, which stays
+ * small.
  */
 #include "proto/fragment_parse.h"
 
@@ -12,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/json_scan.h"
 #include "proto/number.h"
 
 _Static_assert(AF_JSON_MAX_DEPTH == AF_LIMIT_NESTING, "one limit of nesting");
-_Static_assert(AF_LIMIT_TEXT_BYTES < UINT32_MAX, "offsets of numbers are 32 bits");
+_Static_assert(AF_LIMIT_TEXT_BYTES <= AF_JSON_MAX_TEXT, "offsets are 32 bits");
 
-#define SCHEMA "autofuse.fragment/1"
+#define SCHEMA    "autofuse.fragment/1"
+#define MAX_SHOWN 64u /* bytes of a name in a message */
 
 static const struct af_json_key fragment_keys[] = AF_KEY_LIST(AF_KEYS_FRAGMENT);
 static const struct af_json_key target_keys[] = AF_KEY_LIST(AF_KEYS_TARGET);
@@ -36,7 +37,7 @@ static void put_where(const struct af_where *at, struct af_buf *buf) {
         if (at->index != AF_NONE)
                 af_buf_printf(buf, "[%u]", at->index);
         if (at->label)
-                af_buf_printf(buf, " \"%.64s\"", at->label);
+                af_buf_printf(buf, " \"%.*s\"", (int)AF_MIN(at->n_label, MAX_SHOWN), at->label);
 }
 
 void af_parse_fail(struct af_fragment_parser *p, const struct af_where *at, const char *hint, const char *fmt, ...) {
@@ -55,28 +56,28 @@ void af_parse_fail(struct af_fragment_parser *p, const struct af_where *at, cons
         af_diag_add(p->diags, AF_SEVERITY_ERROR, where.size > 0 && !where.error ? (const char *)where.data : "fragment", hint, "%s", what);
 }
 
-void af_parse_text(const struct af_fragment_parser *p, const cJSON *item, const char **ret_text, size_t *ret_n) {
-        if (cJSON_IsString(item)) {
-                *ret_text = item->valuestring;
-                *ret_n = strlen(item->valuestring);
-        } else {
-                *ret_text = p->text + p->numbers[item->valueint];
-                *ret_n = strspn(*ret_text, "+-.0123456789eE"); /* ends at the latest with the root's '}' */
-        }
+bool af_parse_is(const struct af_fragment_parser *p, const struct af_json_value *item, const char *word) {
+        size_t n = strlen(word);
+
+        return item && item->kind == AF_JSON_STRING && item->n == n && memcmp(af_json_text(&p->json, item->at), word, n) == 0;
 }
 
-bool af_parse_integer(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item, int64_t *ret_v) {
-        const char *text;
-        size_t n;
+bool af_parse_digits(const char *text, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (text[i] != '-' && (text[i] < '0' || text[i] > '9'))
+                        return false;
+        return true;
+}
 
-        if (!cJSON_IsNumber(item) && !cJSON_IsString(item)) {
+bool af_parse_integer(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item, int64_t *ret_v) {
+        if (item->kind != AF_JSON_NUMBER && item->kind != AF_JSON_STRING) {
                 af_parse_fail(p, at, NULL, "is not an integer");
                 return false;
         }
-        af_parse_text(p, item, &text, &n);
+        const char *text = af_json_text(&p->json, item->at);
         /* A string is for digits that a number would lose: 1e3 in one is a mistake. */
-        bool is_digits = !cJSON_IsString(item) || strspn(text, "-0123456789") == n;
-        switch (is_digits ? af_number_int64(text, n, ret_v) : AF_NUMBER_E_SYNTAX) {
+        bool ok = item->kind == AF_JSON_NUMBER || af_parse_digits(text, item->n);
+        switch (ok ? af_number_int64(text, item->n, ret_v) : AF_NUMBER_E_SYNTAX) {
         case AF_NUMBER_E_SYNTAX:
                 af_parse_fail(p, at, NULL, "is not an integer");
                 return false;
@@ -88,7 +89,8 @@ bool af_parse_integer(struct af_fragment_parser *p, const struct af_where *at, c
 }
 
 /* An integer within min .. max where the field is there, else *v stays. */
-static void read_integer(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item, int64_t min, int64_t max, int64_t *v) {
+static void read_integer(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item, int64_t min,
+                         int64_t max, int64_t *v) {
         int64_t read;
 
         if (!item || !af_parse_integer(p, at, item, &read))
@@ -99,62 +101,70 @@ static void read_integer(struct af_fragment_parser *p, const struct af_where *at
                 *v = read;
 }
 
-/* A string of 1 to AF_LIMIT_NAME_BYTES bytes; NULL after a diagnostic or where the field is absent. */
-const char *af_parse_name(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item) {
+const char *af_parse_name(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item) {
+        const char *name = NULL;
+
         if (!item)
                 return NULL;
-        if (!cJSON_IsString(item))
+        if (item->kind != AF_JSON_STRING)
                 af_parse_fail(p, at, NULL, "is not a string");
-        else if (!item->valuestring[0])
+        else if (item->n == 0)
                 af_parse_fail(p, at, NULL, "is empty");
-        else if (strlen(item->valuestring) > AF_LIMIT_NAME_BYTES)
+        else if (item->n > AF_LIMIT_NAME_BYTES)
                 af_parse_fail(p, at, NULL, "is longer than %u bytes", AF_LIMIT_NAME_BYTES);
-        else
-                return item->valuestring;
-        return NULL;
+        else if (!(name = af_arena_memdup(&p->scratch, af_json_text(&p->json, item->at), item->n)))
+                p->error = -ENOMEM;
+        return name;
 }
 
 /* One of the words; the index of the first where absent or after a diagnostic. */
-static unsigned read_word(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item, const char *const *words,
-                          unsigned n_words) {
+static unsigned read_word(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item,
+                          const char *const *words, unsigned n_words) {
         if (!item)
                 return 0;
         for (unsigned i = 0; i < n_words; i++)
-                if (cJSON_IsString(item) && strcmp(item->valuestring, words[i]) == 0)
+                if (af_parse_is(p, item, words[i]))
                         return i;
         af_parse_fail(p, at, NULL, n_words == 2 ? "must be \"%s\" or \"%s\"" : "must be \"%s\", \"%s\" or \"%s\"", words[0], words[1],
                       words[n_words - 1]);
         return 0;
 }
 
-static void refuse_key(struct af_fragment_parser *p, const struct af_where *at, const char *key, const struct af_json_key *keys) {
+static void refuse_key(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item,
+                       const struct af_json_key *keys) {
         AF_CLEANUP(af_buf_deinit) struct af_buf known = AF_BUF_INIT;
 
         af_buf_put_str(&known, "known:");
         for (; keys->name; keys++)
                 af_buf_printf(&known, " %s", keys->name);
-        af_parse_fail(p, at, af_buf_error(&known) ? NULL : (const char *)known.data, "unknown key \"%.64s\"", key);
+        af_parse_fail(p, at, af_buf_error(&known) ? NULL : (const char *)known.data, "unknown key \"%.*s\"",
+                      (int)AF_MIN(item->n_key, MAX_SHOWN), af_json_text(&p->json, item->key_at));
 }
 
-/* Sorts an object's fields by key; refuses what is no object, unknown keys and missing ones. */
-bool af_parse_object(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item, const struct af_json_key *keys,
-                     struct af_json_fields *ret) {
+/* Whether a member of an object has this key. */
+static bool has_key(const struct af_fragment_parser *p, const struct af_json_value *member, const char *key) {
+        size_t n = strlen(key);
+
+        return member->n_key == n && memcmp(af_json_text(&p->json, member->key_at), key, n) == 0;
+}
+
+bool af_parse_object(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item,
+                     const struct af_json_key *keys, struct af_json_fields *ret) {
         uint32_t before = p->n_errors;
-        const cJSON *child;
 
         *ret = (struct af_json_fields){0};
-        if (!cJSON_IsObject(item)) {
+        if (item->kind != AF_JSON_OBJECT) {
                 af_parse_fail(p, at, NULL, "is not an object");
                 return false;
         }
-        cJSON_ArrayForEach(child, item) {
+        af_json_each(child, item) {
                 unsigned i = 0;
-                while (keys[i].name && strcmp(keys[i].name, child->string) != 0)
+                while (keys[i].name && !has_key(p, child, keys[i].name))
                         i++;
                 if (keys[i].name)
                         ret->of[i] = child;
                 else
-                        refuse_key(p, at, child->string, keys);
+                        refuse_key(p, at, child, keys);
         }
         for (unsigned i = 0; keys[i].name; i++)
                 if (keys[i].required && !ret->of[i])
@@ -162,54 +172,60 @@ bool af_parse_object(struct af_fragment_parser *p, const struct af_where *at, co
         return p->n_errors == before;
 }
 
-/* For messages: an object's name, where it has one. */
-const char *af_parse_label(const cJSON *item, const char *key) {
-        const cJSON *name = cJSON_IsObject(item) ? cJSON_GetObjectItemCaseSensitive(item, key) : NULL;
-
-        return cJSON_IsString(name) ? name->valuestring : NULL;
+/* For messages: what an object has under key, where that is a string. */
+static void read_label(const struct af_fragment_parser *p, const struct af_json_value *item, const char *key, struct af_where *ret_at) {
+        ret_at->label = NULL;
+        if (item->kind != AF_JSON_OBJECT)
+                return;
+        af_json_each(child, item) {
+                if (!has_key(p, child, key))
+                        continue;
+                ret_at->label = child->kind == AF_JSON_STRING ? af_json_text(&p->json, child->at) : NULL;
+                ret_at->n_label = child->n;
+                return;
+        }
 }
 
 /* An integer or an expression. False after a diagnostic; negative: whether a constant may be. */
-static int read_dim(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item, bool negative, uint32_t *ret_id) {
-        const char *text;
+static int read_dim(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item, bool negative,
+                    uint32_t *ret_id) {
+        const char *text = af_json_text(&p->json, item->at);
+        bool is_string = item->kind == AF_JSON_STRING;
         int64_t v;
-        size_t n;
         int r;
 
-        if (cJSON_IsNumber(item)) {
+        if (item->kind == AF_JSON_NUMBER) {
                 if (!af_parse_integer(p, at, item, &v))
                         return 0;
                 r = af_expr_const(&p->f->exprs, v, ret_id);
-        } else if (cJSON_IsString(item)) {
-                af_parse_text(p, item, &text, &n);
-                r = af_expr_parse_sorted(&p->f->exprs, text, n, p->symbol_names, p->symbol_order, p->f->n_symbols, ret_id);
+        } else if (is_string) {
+                r = af_expr_parse_sorted(&p->f->exprs, text, item->n, p->symbol_names, p->symbol_order, p->f->n_symbols, ret_id);
         } else {
                 af_parse_fail(p, at, NULL, "is neither an integer nor an expression");
                 return 0;
         }
         if (r > 0)
-                af_parse_fail(p, at, NULL, "\"%.100s\" %s", item->valuestring ? item->valuestring : "", af_expr_error_text(r));
+                af_parse_fail(p, at, NULL, "\"%.*s\" %s", is_string ? (int)AF_MIN(item->n, 100u) : 0, text, af_expr_error_text(r));
         else if (r == 0 && !negative && af_expr_is_const(&p->f->exprs, *ret_id, &v) && v < 0)
                 af_parse_fail(p, at, NULL, "is %lld: negative", (long long)v);
         return AF_MIN(r, 0);
 }
 
-int af_parse_dims(struct af_fragment_parser *p, const struct af_where *at, const cJSON *list, bool attribute, const uint32_t **ret_ids,
-                  uint32_t *ret_n) {
+int af_parse_dims(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *list, bool attribute,
+                  const uint32_t **ret_ids, uint32_t *ret_n) {
         const uint32_t limit = attribute ? AF_LIMIT_ATTR_ITEMS : AF_LIMIT_RANK;
-        uint32_t *ids = af_arena_calloc(&p->scratch, limit, sizeof(*ids));
+        uint32_t *ids = af_arena_calloc(&p->scratch, AF_MIN(list->n, limit), sizeof(*ids));
         struct af_where element = {.up = at};
-        const cJSON *item;
 
         if (!ids)
                 return -ENOMEM;
         *ret_ids = ids;
         *ret_n = 0;
-        if (!cJSON_IsArray(list)) {
+        if (list->kind != AF_JSON_LIST) {
                 af_parse_fail(p, at, NULL, "is not a list");
                 return 0;
         }
-        cJSON_ArrayForEach(item, list) {
+        af_json_each(item, list) {
                 if (element.index == limit) {
                         af_parse_fail(p, at, NULL, attribute ? "more than %u items" : "more than %u axes", limit);
                         break;
@@ -223,15 +239,29 @@ int af_parse_dims(struct af_fragment_parser *p, const struct af_where *at, const
         return 0;
 }
 
-int af_parse_tensor(struct af_fragment_parser *p, const struct af_where *at, const cJSON *name, const cJSON *dtype, const cJSON *shape,
-                    const cJSON *strides, struct af_fragment_tensor *ret_t) {
+static enum af_dtype read_dtype(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item) {
+        const char *text = "this";
+        uint32_t n = 4;
+
+        if (item->kind == AF_JSON_STRING) {
+                text = af_json_text(&p->json, item->at);
+                n = item->n;
+                for (int d = AF_DTYPE_INVALID + 1; d < AF_N_DTYPES; d++)
+                        if (af_parse_is(p, item, af_dtype_name((enum af_dtype)d)))
+                                return (enum af_dtype)d;
+        }
+        af_parse_fail(p, at, "bool int8 uint8 int16 int32 int64 float16 bfloat16 float32 float64", "%.*s is no dtype",
+                      (int)AF_MIN(n, MAX_SHOWN), text);
+        return AF_DTYPE_INVALID;
+}
+
+int af_parse_tensor(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *name,
+                    const struct af_json_value *dtype, const struct af_json_value *shape, const struct af_json_value *strides,
+                    struct af_fragment_tensor *ret_t) {
         struct af_fragment_tensor t = {.name = af_parse_name(p, AF_FIELD(at, "name"), name)};
         uint32_t n_strides;
 
-        t.dtype = cJSON_IsString(dtype) ? af_dtype_from_name(dtype->valuestring) : AF_DTYPE_INVALID;
-        if (t.dtype <= AF_DTYPE_INVALID || t.dtype >= AF_N_DTYPES)
-                af_parse_fail(p, AF_FIELD(at, "dtype"), "bool int8 uint8 int16 int32 int64 float16 bfloat16 float32 float64",
-                              "%s%.64s is no dtype", cJSON_IsString(dtype) ? "" : "this", cJSON_IsString(dtype) ? dtype->valuestring : "");
+        t.dtype = read_dtype(p, AF_FIELD(at, "dtype"), dtype);
         int r = af_parse_dims(p, AF_FIELD(at, "shape"), shape, false, &t.dims, &t.rank);
         if (r == 0 && strides) {
                 r = af_parse_dims(p, AF_FIELD(at, "strides"), strides, false, &t.strides, &n_strides);
@@ -250,7 +280,7 @@ int af_parse_added(struct af_fragment_parser *p, int r) {
         return AF_MIN(r, 0);
 }
 
-static int read_symbol(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item) {
+static int read_symbol(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item) {
         struct af_fragment_symbol s = {.max = INT64_MAX, .hint = -1, .multiple_of = 1};
         uint32_t before = p->n_errors;
         struct af_json_fields f;
@@ -265,7 +295,7 @@ static int read_symbol(struct af_fragment_parser *p, const struct af_where *at, 
         return p->n_errors == before ? af_parse_added(p, af_fragment_add_symbol(p->f, &s, p->diags)) : 0;
 }
 
-static int read_input(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item) {
+static int read_input(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item) {
         struct af_fragment_input in = {0};
         uint32_t before = p->n_errors;
         int64_t align = 0;
@@ -284,8 +314,9 @@ static int read_input(struct af_fragment_parser *p, const struct af_where *at, c
                 af_parse_fail(p, AF_FIELD(at, "align"), NULL, "is %lld: no power of two", (long long)align);
         in.align = (uint32_t)align;
         in.buffer = af_parse_name(p, AF_FIELD(at, "buffer"), f.of[KEY_INPUT_buffer]);
-        in.host = cJSON_IsTrue(f.of[KEY_INPUT_host]);
-        if (f.of[KEY_INPUT_host] && !cJSON_IsBool(f.of[KEY_INPUT_host]))
+        const struct af_json_value *host = f.of[KEY_INPUT_host];
+        in.host = host && host->kind == AF_JSON_TRUE;
+        if (host && !in.host && host->kind != AF_JSON_FALSE)
                 af_parse_fail(p, AF_FIELD(at, "host"), NULL, "is neither true nor false");
         if (in.host && in.t.rank != 0)
                 af_parse_fail(p, AF_FIELD(at, "host"), NULL, "a host scalar has shape []");
@@ -312,14 +343,14 @@ static bool constant_size(struct af_fragment_parser *p, const struct af_where *a
         return true;
 }
 
-static int read_constant(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item) {
+static int read_constant(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item) {
         struct af_fragment_constant c = {0};
         uint32_t before = p->n_errors;
         struct af_json_fields f;
 
         if (!af_parse_object(p, at, item, constant_keys, &f))
                 return 0;
-        const cJSON *bits = f.of[KEY_CONSTANT_bits], *value = f.of[KEY_CONSTANT_value];
+        const struct af_json_value *bits = f.of[KEY_CONSTANT_bits], *value = f.of[KEY_CONSTANT_value];
         if (!bits == !value)
                 af_parse_fail(p, at, NULL, "has %s bits and value; it needs one of them", bits ? "both" : "neither");
         int r = af_parse_tensor(p, at, f.of[KEY_CONSTANT_name], f.of[KEY_CONSTANT_dtype], f.of[KEY_CONSTANT_shape], NULL, &c.t);
@@ -333,13 +364,13 @@ static int read_constant(struct af_fragment_parser *p, const struct af_where *at
         return p->n_errors == before ? af_parse_added(p, af_fragment_add_constant(p->f, &c, p->diags)) : 0;
 }
 
-static int read_output(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item) {
+static int read_output(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item) {
         struct af_fragment_output o = {0};
         uint32_t before = p->n_errors;
         struct af_json_fields f = {0};
         int r = 0;
 
-        if (cJSON_IsString(item)) {
+        if (item->kind == AF_JSON_STRING) {
                 o.value = af_parse_name(p, at, item);
         } else {
                 if (!af_parse_object(p, at, item, output_keys, &f))
@@ -354,31 +385,32 @@ static int read_output(struct af_fragment_parser *p, const struct af_where *at, 
 }
 
 /* Reads each object of a list; stops with one message where there are more than limit. */
-static int read_list(struct af_fragment_parser *p, const char *field, const cJSON *list, const char *label, uint32_t limit,
-                     int (*read)(struct af_fragment_parser *p, const struct af_where *at, const cJSON *item)) {
+static int read_list(struct af_fragment_parser *p, const char *field, const struct af_json_value *list, const char *label, uint32_t limit,
+                     int (*read)(struct af_fragment_parser *p, const struct af_where *at, const struct af_json_value *item)) {
         struct af_where at = {.field = field};
-        const cJSON *item;
 
-        if (list && !cJSON_IsArray(list)) {
+        if (!list)
+                return 0;
+        if (list->kind != AF_JSON_LIST) {
                 af_parse_fail(p, AF_FIELD(NULL, field), NULL, "is not a list");
                 return 0;
         }
-        cJSON_ArrayForEach(item, list) {
+        af_json_each(item, list) {
                 if (at.index == limit) {
                         af_parse_fail(p, AF_FIELD(NULL, field), NULL, "more than %u %s", limit, field);
                         return 0;
                 }
-                at.label = af_parse_label(item, label);
+                read_label(p, item, label, &at);
                 af_arena_reset(&p->scratch);
                 int r = read(p, &at, item);
-                if (r < 0)
-                        return r;
+                if (r < 0 || p->error)
+                        return r < 0 ? r : p->error;
                 at.index++;
         }
         return 0;
 }
 
-static int read_target(struct af_fragment_parser *p, const cJSON *item) {
+static int read_target(struct af_fragment_parser *p, const struct af_json_value *item) {
         static const char *const twins[] = {"", "fast", "checked"};
         const struct af_where *at = AF_FIELD(NULL, "target");
         const char *soc, *toolchain;
@@ -397,12 +429,12 @@ static int read_target(struct af_fragment_parser *p, const cJSON *item) {
 
 static int read_head(struct af_fragment_parser *p, const struct af_json_fields *f) {
         static const char *const numerics[] = {"strict", "fast"};
-        const cJSON *schema = f->of[KEY_FRAGMENT_schema], *name = f->of[KEY_FRAGMENT_name];
+        const struct af_json_value *schema = f->of[KEY_FRAGMENT_schema], *name = f->of[KEY_FRAGMENT_name];
 
-        if (schema && (!cJSON_IsString(schema) || strcmp(schema->valuestring, SCHEMA) != 0))
+        if (schema && !af_parse_is(p, schema, SCHEMA))
                 af_parse_fail(p, AF_FIELD(NULL, "schema"), NULL, "must be \"" SCHEMA "\"");
         p->f->numerics = (enum af_numerics)read_word(p, AF_FIELD(NULL, "numerics"), f->of[KEY_FRAGMENT_numerics], numerics, 2);
-        if (name && (!cJSON_IsString(name) || name->valuestring[0])) {
+        if (name && !af_parse_is(p, name, "")) {
                 const char *text = af_parse_name(p, AF_FIELD(NULL, "name"), name);
                 if (text && !(p->f->name = af_arena_strdup(p->f->arena, text)))
                         return -ENOMEM;
@@ -432,12 +464,12 @@ static int index_symbols(struct af_fragment_parser *p) {
         return 0;
 }
 
-static int read_root(struct af_fragment_parser *p, const cJSON *root) {
+static int read_root(struct af_fragment_parser *p, const struct af_json_value *root) {
         struct af_json_fields f;
 
         /* A wrong or missing key does not hide what else is wrong. */
         af_parse_object(p, NULL, root, fragment_keys, &f);
-        if (!cJSON_IsObject(root))
+        if (root->kind != AF_JSON_OBJECT)
                 return 0;
         int r = read_head(p, &f);
         if (r == 0)
@@ -455,49 +487,31 @@ static int read_root(struct af_fragment_parser *p, const cJSON *root) {
         return r;
 }
 
-/* Gives each number item the index of its text; nesting is bounded by the scan. */
-static void number_items(cJSON *item, int *next) {
-        if (cJSON_IsNumber(item))
-                item->valueint = (*next)++;
-        for (cJSON *child = item->child; child; child = child->next)
-                number_items(child, next);
-}
+/* In the C locale: numbers are read by it. */
+static int read_values(struct af_fragment_parser *p) {
+        locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 
-static void delete_tree(cJSON **tree) {
-        cJSON_Delete(*tree);
-}
-
-static int parse_tree(struct af_fragment_parser *p, size_t n) {
-        AF_CLEANUP(delete_tree) cJSON *root = cJSON_ParseWithLengthOpts(p->text, n, NULL, false);
-        int next = 0;
-
-        /* The scan let only valid text through. */
-        if (!root)
+        if (!c_locale)
                 return -ENOMEM;
-        number_items(root, &next);
-        return read_root(p, root);
+        locale_t saved = uselocale(c_locale);
+        af_arena_init(&p->scratch, 0);
+        int r = read_root(p, af_json_root(&p->json));
+        af_arena_deinit(&p->scratch);
+        uselocale(saved);
+        freelocale(c_locale);
+        return r != 0 ? r : p->error;
 }
 
 int af_fragment_parse(struct af_fragment *f, const char *text, size_t n, struct af_diags *diags) {
-        AF_CLEANUP(af_buf_deinit) struct af_buf numbers = AF_BUF_INIT;
-        struct af_fragment_parser p = {.f = f, .diags = diags, .text = text};
+        struct af_fragment_parser p = {.f = f, .diags = diags};
 
         if (n > AF_LIMIT_TEXT_BYTES) {
                 af_parse_fail(&p, NULL, NULL, "text of more than %u bytes", AF_LIMIT_TEXT_BYTES);
                 return AF_FRAGMENT_E_INVALID;
         }
-        int r = af_json_scan(text, n, &numbers, diags);
-        if (r != 0)
-                return r < 0 ? r : AF_FRAGMENT_E_INVALID;
-        p.numbers = (const uint32_t *)(const void *)numbers.data;
-        locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-        if (!c_locale)
-                return -ENOMEM;
-        locale_t saved = uselocale(c_locale);
-        af_arena_init(&p.scratch, 0);
-        r = parse_tree(&p, n);
-        af_arena_deinit(&p.scratch);
-        uselocale(saved);
-        freelocale(c_locale);
-        return r != 0 ? r : p.n_errors > 0 ? AF_FRAGMENT_E_INVALID : 0;
+        int r = af_json_scan(text, n, &p.json, diags);
+        if (r == 0)
+                r = read_values(&p);
+        af_json_deinit(&p.json);
+        return r < 0 ? r : r > 0 || p.n_errors > 0 ? AF_FRAGMENT_E_INVALID : 0;
 }

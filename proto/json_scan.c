@@ -6,27 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/digest.h"
 #include "base/io.h"
 #include "base/utf8.h"
 
-#define MAX_KEY_BYTES 256u
-#define MAX_LABEL     64u
+#define MAX_LABEL    64u
+#define FIRST_VALUES 64u
+
+struct slice {
+        uint32_t at, n; /* of af_json_text */
+};
 
 /* An object or array that is open. */
 struct level {
         bool is_object;
-        uint32_t index;                         /* array: of the current element */
-        uint32_t key_at, key_bytes;             /* object: the current key, raw, in the text */
-        uint32_t label_at, label_bytes;         /* object: its "name", raw; 0 bytes: none seen */
-        uint32_t n_keys;                        /* object: keys so far */
-        struct af_check keys[AF_JSON_MAX_KEYS]; /* of their decoded bytes */
+        uint32_t value;                      /* its own number */
+        uint32_t index;                      /* array: of the current element */
+        uint32_t key_at, key_bytes;          /* object: the current key, raw, in the text */
+        uint32_t label_at, label_bytes;      /* object: its "name", raw; 0 bytes: none seen */
+        uint32_t n_keys;                     /* object: keys so far */
+        struct slice keys[AF_JSON_MAX_KEYS]; /* their decoded bytes */
 };
 
 struct scan {
         const char *text;
         size_t n, at;
-        struct af_buf *numbers;
+        struct af_json *json;
         struct af_diags *diags;
         uint32_t n_values;
         uint32_t n_mistakes;                /* that did not end the scan */
@@ -123,7 +127,6 @@ static bool scan_number(struct scan *s) {
         size_t start = s->at;
         bool is_integer = true;
 
-        af_buf_put_u32(s->numbers, (uint32_t)start);
         if (peek(s) == '-')
                 s->at++;
         size_t digits = s->at;
@@ -213,42 +216,57 @@ static bool scan_escape(struct scan *s, uint32_t *ret_code) {
         return true;
 }
 
-/* A string; its first `room` decoded bytes go to out (may be NULL), *ret_n counts all. */
-static bool scan_string(struct scan *s, uint8_t *out, size_t room, size_t *ret_n) {
-        size_t total = 0, start = s->at;
+/* Bytes that stand for themselves in a string, from here on. */
+static bool scan_plain(struct scan *s) {
+        const uint8_t *text = (const uint8_t *)s->text;
 
-        s->at++;
-        for (;;) {
-                uint8_t decoded[4];
-                const uint8_t *bytes = decoded;
-                size_t len;
-                uint32_t code = 0;
-
-                if (s->at >= s->n)
-                        return mistake(s, start, NULL, "string without an end");
-                uint8_t c = (uint8_t)s->text[s->at];
-                if (c == '"')
-                        break;
-                if (c < 0x20)
-                        return unexpected(s, "a character of a string");
-                if (c == '\\') {
-                        if (!scan_escape(s, &code))
-                                return false;
-                        len = af_utf8_encode(code, decoded);
-                } else {
-                        bytes = (const uint8_t *)s->text + s->at;
-                        len = af_utf8_sequence(bytes, s->n - s->at);
-                        if (len == 0)
-                                return mistake(s, s->at, NULL, "string is not UTF-8");
-                        s->at += len;
-                }
-                if (out && total + len <= room)
-                        memcpy(out + total, bytes, len);
-                total += len;
+        while (s->at < s->n) {
+                uint8_t c = text[s->at];
+                if (c == '"' || c == '\\' || c < 0x20)
+                        return true;
+                size_t len = c < 0x80 ? 1 : af_utf8_sequence(text + s->at, s->n - s->at);
+                if (len == 0)
+                        return mistake(s, s->at, NULL, "string is not UTF-8");
+                s->at += len;
         }
+        return true;
+}
+
+/* From the first escape on: the decoded bytes go beside the text. start: of the bytes before it. */
+static bool scan_escaped(struct scan *s, size_t start, struct slice *ret) {
+        struct af_buf *decoded = &s->json->decoded;
+        size_t from = decoded->size;
+
+        af_buf_put(decoded, s->text + start, s->at - start);
+        while (peek(s) == '\\') {
+                uint8_t bytes[4];
+                uint32_t code = 0;
+                if (!scan_escape(s, &code))
+                        return false;
+                af_buf_put(decoded, bytes, af_utf8_encode(code, bytes));
+                size_t plain = s->at;
+                if (!scan_plain(s))
+                        return false;
+                af_buf_put(decoded, s->text + plain, s->at - plain);
+        }
+        *ret = (struct slice){(uint32_t)(s->n + from), (uint32_t)(decoded->size - from)};
+        af_buf_put_u8(decoded, 0);
+        return true;
+}
+
+static bool scan_string(struct scan *s, struct slice *ret) {
+        size_t quote = s->at++;
+
+        if (!scan_plain(s))
+                return false;
+        *ret = (struct slice){(uint32_t)quote + 1, (uint32_t)(s->at - quote - 1)};
+        if (peek(s) == '\\' && !scan_escaped(s, quote + 1, ret))
+                return false;
+        if (s->at >= s->n)
+                return mistake(s, quote, NULL, "string without an end");
+        if (s->text[s->at] != '"')
+                return unexpected(s, "a character of a string");
         s->at++;
-        if (ret_n)
-                *ret_n = total;
         return true;
 }
 
@@ -261,30 +279,31 @@ static bool scan_word(struct scan *s, const char *word) {
         return true;
 }
 
-static bool scan_key(struct scan *s) {
+static bool is_duplicate(const struct scan *s, const struct level *l, struct slice key) {
+        for (uint32_t i = 0; i < l->n_keys; i++)
+                if (l->keys[i].n == key.n && memcmp(af_json_text(s->json, l->keys[i].at), af_json_text(s->json, key.at), key.n) == 0)
+                        return true;
+        return false;
+}
+
+static bool scan_key(struct scan *s, struct slice *ret_key) {
         struct level *l = &s->levels[s->depth - 1];
-        uint8_t key[MAX_KEY_BYTES];
-        size_t start = s->at, n;
+        size_t start = s->at;
 
         if (peek(s) != '"')
                 return unexpected(s, "a key in quotes");
         l->key_bytes = 0;
-        if (!scan_string(s, key, sizeof(key), &n))
+        if (!scan_string(s, ret_key))
                 return false;
-        if (n > MAX_KEY_BYTES)
+        if (ret_key->n > AF_JSON_MAX_KEY_BYTES)
                 return mistake(s, start, NULL, "key of more than 256 bytes");
         l->key_at = (uint32_t)start + 1;
         l->key_bytes = (uint32_t)(s->at - start - 2);
         if (l->n_keys == AF_JSON_MAX_KEYS)
                 return mistake(s, start, NULL, "object with more than 64 keys");
-        struct af_check *check = &l->keys[l->n_keys];
-        af_check_bytes(key, n, check);
-        for (uint32_t i = 0; i < l->n_keys; i++)
-                if (memcmp(&l->keys[i], check, sizeof(*check)) == 0) {
-                        mistake(s, start, NULL, "duplicate key");
-                        break;
-                }
-        l->n_keys++;
+        if (is_duplicate(s, l, *ret_key))
+                mistake(s, start, NULL, "duplicate key");
+        l->keys[l->n_keys++] = *ret_key;
         skip_space(s);
         if (peek(s) != ':')
                 return unexpected(s, "':'");
@@ -292,12 +311,16 @@ static bool scan_key(struct scan *s) {
         return true;
 }
 
+static struct af_json_value *value_at(struct scan *s, uint32_t i) {
+        return (struct af_json_value *)(void *)s->json->values.data + i;
+}
+
 /* A string value; the one under "name" labels its object in messages. */
-static bool scan_string_value(struct scan *s) {
+static bool scan_string_value(struct scan *s, struct slice *ret) {
         struct level *l = s->depth > 0 ? &s->levels[s->depth - 1] : NULL;
         size_t start = s->at;
 
-        if (!scan_string(s, NULL, 0, NULL))
+        if (!scan_string(s, ret))
                 return false;
         if (l && l->is_object && l->key_bytes == 4 && memcmp(s->text + l->key_at, "name", 4) == 0) {
                 l->label_at = (uint32_t)start + 1;
@@ -311,45 +334,101 @@ static bool open_level(struct scan *s, bool is_object) {
                 return mistake(s, s->at, NULL, "nested deeper than 32 levels");
         struct level *l = &s->levels[s->depth++];
         l->is_object = is_object;
+        l->value = s->n_values - 1;
         l->index = l->key_bytes = l->label_bytes = l->n_keys = 0;
         s->at++;
         return true;
 }
 
-/* One value; a container is only opened. */
-static bool scan_value(struct scan *s) {
-        char c;
+static void close_level(struct scan *s) {
+        struct level *l = &s->levels[--s->depth];
+        struct af_json_value *v = value_at(s, l->value);
+
+        s->at++;
+        v->span = s->n_values - l->value;
+}
+
+/* Room for the next value, counted already; NULL: no memory. */
+static struct af_json_value *next_value(struct scan *s) {
+        struct af_buf *values = &s->json->values;
+
+        if (values->capacity - values->size < sizeof(struct af_json_value) &&
+            !af_buf_reserve(values, AF_MAX(values->size, FIRST_VALUES * sizeof(struct af_json_value))))
+                return NULL;
+        values->size += sizeof(struct af_json_value);
+        return value_at(s, s->n_values - 1);
+}
+
+/* What begins with this byte. */
+static enum af_json_kind kind_of(char c) {
+        switch (c) {
+        case '{':
+                return AF_JSON_OBJECT;
+        case '[':
+                return AF_JSON_LIST;
+        case '"':
+                return AF_JSON_STRING;
+        case 't':
+                return AF_JSON_TRUE;
+        case 'f':
+                return AF_JSON_FALSE;
+        case 'n':
+                return AF_JSON_NULL;
+        default:
+                return AF_JSON_NUMBER;
+        }
+}
+
+/* One value; a container is only opened. key: of a member, else empty. */
+static bool scan_value(struct scan *s, struct slice key) {
+        struct slice text = {0};
+        bool ok = false;
 
         skip_space(s);
         if (++s->n_values > AF_JSON_MAX_VALUES)
                 return mistake(s, s->at, "large constants go into bits", "more than 4000000 values");
-        c = peek(s);
-        switch (c) {
-        case '{':
-        case '[':
-                return open_level(s, c == '{');
-        case '"':
-                return scan_string_value(s);
-        case 't':
-                return scan_word(s, "true");
-        case 'f':
-                return scan_word(s, "false");
-        case 'n':
-                return scan_word(s, "null");
-        default:
-                return c == '-' || (c >= '0' && c <= '9') ? scan_number(s) : unexpected(s, "a value");
+        struct af_json_value *v = next_value(s);
+        if (!v)
+                return false;
+        char c = peek(s);
+        size_t start = s->at;
+        enum af_json_kind kind = kind_of(c);
+        switch (kind) {
+        case AF_JSON_OBJECT:
+        case AF_JSON_LIST:
+                ok = open_level(s, kind == AF_JSON_OBJECT);
+                break;
+        case AF_JSON_STRING:
+                ok = scan_string_value(s, &text);
+                break;
+        case AF_JSON_TRUE:
+                ok = scan_word(s, "true");
+                break;
+        case AF_JSON_FALSE:
+                ok = scan_word(s, "false");
+                break;
+        case AF_JSON_NULL:
+                ok = scan_word(s, "null");
+                break;
+        case AF_JSON_NUMBER:
+                ok = c == '-' || (c >= '0' && c <= '9') ? scan_number(s) : unexpected(s, "a value");
+                text = (struct slice){(uint32_t)start, (uint32_t)(s->at - start)};
+                break;
         }
+        *v = (struct af_json_value){
+                .at = text.at, .n = text.n, .span = 1, .key_at = key.at, .n_key = (uint16_t)key.n, .kind = (uint8_t)kind};
+        return ok;
 }
 
 /* Next element of the innermost container, or its end. first: nothing of it was read yet. */
 static bool scan_element(struct scan *s, bool first) {
         struct level *l = &s->levels[s->depth - 1];
         char end = l->is_object ? '}' : ']';
+        struct slice key = {0};
 
         skip_space(s);
         if (peek(s) == end) {
-                s->at++;
-                s->depth--;
+                close_level(s);
                 return true;
         }
         if (!first) {
@@ -359,9 +438,10 @@ static bool scan_element(struct scan *s, bool first) {
                 l->index++;
                 skip_space(s);
         }
-        if (l->is_object && !scan_key(s))
+        value_at(s, l->value)->n++;
+        if (l->is_object && !scan_key(s, &key))
                 return false;
-        return scan_value(s);
+        return scan_value(s, key);
 }
 
 static void scan_text(struct scan *s) {
@@ -372,7 +452,7 @@ static void scan_text(struct scan *s) {
                 mistake(s, 0, NULL, "the text is empty");
                 return;
         }
-        if (!scan_value(s))
+        if (!scan_value(s, (struct slice){0}))
                 return;
         while (s->depth > 0) {
                 uint32_t depth = s->depth;
@@ -385,17 +465,23 @@ static void scan_text(struct scan *s) {
                 mistake(s, s->at, NULL, "bytes after the end of the text");
 }
 
-int af_json_scan(const char *text, size_t n, struct af_buf *ret_numbers, struct af_diags *diags) {
-        AF_CLEANUP(af_freep) struct scan *s = calloc(1, sizeof(*s));
+void af_json_deinit(struct af_json *json) {
+        af_buf_deinit(&json->values);
+        af_buf_deinit(&json->decoded);
+}
 
+int af_json_scan(const char *text, size_t n, struct af_json *ret_json, struct af_diags *diags) {
+        AF_CLEANUP(af_freep) struct scan *s = malloc(sizeof(*s));
+
+        *ret_json = (struct af_json){.text = text, .n_text = n};
         if (!s)
                 return -ENOMEM;
-        *s = (struct scan){.text = text, .n = n, .numbers = ret_numbers, .diags = diags};
-        if (n > UINT32_MAX - 1)
+        *s = (struct scan){.text = text, .n = n, .json = ret_json, .diags = diags};
+        if (n > AF_JSON_MAX_TEXT)
                 mistake(s, 0, NULL, "the text is too large");
         else
                 scan_text(s);
-        if (af_buf_error(ret_numbers))
+        if (af_buf_error(&ret_json->values) || af_buf_error(&ret_json->decoded))
                 return -ENOMEM;
         return s->n_mistakes > 0 ? AF_JSON_E_INVALID : 0;
 }

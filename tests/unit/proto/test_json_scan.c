@@ -7,28 +7,27 @@
 #include "proto/json_scan.h"
 
 /* Scans a copy in a block of its own, so that a read beyond the end is seen. *report (to be freed) has the diagnostics. */
-static int scan(const char *text, size_t n, char **report, uint32_t *n_numbers) {
-        struct af_buf numbers = AF_BUF_INIT, b = AF_BUF_INIT;
+static int scan(const char *text, size_t n, char **report) {
+        struct af_json json;
+        struct af_buf b = AF_BUF_INIT;
         struct af_diags d = {0};
         char *copy = malloc(n ? n : 1);
 
         memcpy(copy, text, n);
-        int r = af_json_scan(copy, n, &numbers, &d);
+        int r = af_json_scan(copy, n, &json, &d);
         af_diags_format(&d, &b);
         *report = (char *)af_buf_take(&b, NULL);
-        *n_numbers = (uint32_t)(numbers.size / 4);
         cr_assert_eq(r != 0, d.n_errors > 0);
         af_diags_deinit(&d);
-        af_buf_deinit(&numbers);
+        af_json_deinit(&json);
         free(copy);
         return r;
 }
 
 static void expect(const char *text, const char *expected) {
         char *report;
-        uint32_t n;
 
-        int r = scan(text, strlen(text), &report, &n);
+        int r = scan(text, strlen(text), &report);
         cr_assert_str_eq(report, expected, "%s gave %s", text, report);
         cr_assert_eq(r, expected[0] ? AF_JSON_E_INVALID : 0);
         free(report);
@@ -102,10 +101,9 @@ Test(json_scan, refuses_bad_strings) {
         expect("[\"\\u0000\",\"a\\u0000b\"]",
                "error: [0], line 1, column 3: \\u0000 in a string\nerror: [1], line 1, column 13: \\u0000 in a string\n");
         char *report;
-        uint32_t n;
-        cr_assert_eq(scan("\"a\0b\"", 5, &report, &n), AF_JSON_E_INVALID);
+        cr_assert_eq(scan("\"a\0b\"", 5, &report), AF_JSON_E_INVALID);
         free(report);
-        cr_assert_eq(scan("{}\0", 3, &report, &n), AF_JSON_E_INVALID);
+        cr_assert_eq(scan("{}\0", 3, &report), AF_JSON_E_INVALID);
         free(report);
 }
 
@@ -119,32 +117,64 @@ Test(json_scan, finds_duplicate_keys_however_they_are_written) {
                 sprintf(text + strlen(text), "%s\"k%d\":0", i ? "," : "", i);
         strcat(text, "}");
         char *report;
-        uint32_t n;
-        cr_assert_eq(scan(text, strlen(text), &report, &n), AF_JSON_E_INVALID);
+        cr_assert_eq(scan(text, strlen(text), &report), AF_JSON_E_INVALID);
         cr_assert_not_null(strstr(report, "object with more than 64 keys"));
         free(report);
 }
 
-Test(json_scan, counts_numbers_in_text_order) {
-        struct af_buf numbers = AF_BUF_INIT;
-        const char *text = "{\"a\":[1,-2.5,{\"b\":3e4}],\"c\":\"5\"}";
+/* The values as "key:text" each, containers with their elements and their span. */
+static void print_values(const struct af_json *json, struct af_buf *b) {
+        const struct af_json_value *v = af_json_root(json);
 
-        cr_assert_eq(af_json_scan(text, strlen(text), &numbers, NULL), 0);
-        cr_assert_eq(numbers.size, 12);
-        struct af_cursor c = af_cursor_make(numbers.data, numbers.size);
-        cr_assert_eq(af_cursor_u32(&c), 6);
-        cr_assert_eq(af_cursor_u32(&c), 8);
-        cr_assert_eq(af_cursor_u32(&c), 18);
-        af_buf_deinit(&numbers);
+        for (uint32_t n = v->span; n > 0; n--, v++) {
+                if (v->n_key > 0)
+                        af_buf_printf(b, "%.*s:", (int)v->n_key, af_json_text(json, v->key_at));
+                if (v->kind == AF_JSON_STRING || v->kind == AF_JSON_NUMBER)
+                        af_buf_printf(b, "%c%.*s ", v->kind == AF_JSON_STRING ? '\'' : '#', (int)v->n, af_json_text(json, v->at));
+                else if (v->kind == AF_JSON_LIST || v->kind == AF_JSON_OBJECT)
+                        af_buf_printf(b, "%c%u/%u ", v->kind == AF_JSON_LIST ? '[' : '{', v->n, v->span);
+                else
+                        af_buf_put_str(b, v->kind == AF_JSON_NULL ? "null " : v->kind == AF_JSON_TRUE ? "true " : "false ");
+        }
+        af_buf_put_u8(b, 0);
+}
+
+static void expect_values(const char *text, const char *expected) {
+        struct af_json json;
+        struct af_buf b = AF_BUF_INIT;
+
+        cr_assert_eq(af_json_scan(text, strlen(text), &json, NULL), 0, "%s", text);
+        print_values(&json, &b);
+        cr_assert_str_eq((const char *)b.data, expected, "%s gave %s", text, (const char *)b.data);
+        af_buf_deinit(&b);
+        af_json_deinit(&json);
+}
+
+Test(json_scan, gives_values_in_text_order) {
+        expect_values(" 7 ", "#7 ");
+        expect_values("[]", "[0/1 ");
+        expect_values("{\"a\":[1,-2.5,{\"b\":3e4}],\"c\":\"5\",\"d\":[[],true,null,false]}",
+                      "{3/12 a:[3/5 #1 #-2.5 {1/2 b:#3e4 c:'5 d:[4/5 [0/1 true null false ");
+}
+
+Test(json_scan, decodes_escapes_in_strings_and_keys) {
+        expect_values("[\"\",\"\\n\",\"a\\tb\\u0041\\\\c\",\"\\u00e9\\ud83d\\ude00x\"]",
+                      "[4/5 ' '\n 'a\tbA\\c '\xc3\xa9\xf0\x9f\x98\x80x ");
+        expect_values("{\"n\\u0061me\":\"12\\u0033\",\"x\":\"4\",\"\\/\":5}", "{3/4 name:'123 x:'4 /:#5 ");
+        /* A number that is read from a decoded string ends where the string ends. */
+        struct af_json json;
+        cr_assert_eq(af_json_scan("[\"\\u0031\",\"\\u0032\"]", 19, &json, NULL), 0);
+        cr_assert_str_eq(af_json_text(&json, af_json_root(&json)[1].at), "1");
+        cr_assert_str_eq(af_json_text(&json, af_json_root(&json)[2].at), "2");
+        af_json_deinit(&json);
 }
 
 Test(json_scan, bounds_nesting_and_size) {
         size_t n = 100000;
         char *text = malloc(n), *report;
-        uint32_t n_numbers;
 
         memset(text, '[', n);
-        cr_assert_eq(scan(text, n, &report, &n_numbers), AF_JSON_E_INVALID);
+        cr_assert_eq(scan(text, n, &report), AF_JSON_E_INVALID);
         cr_assert_not_null(strstr(report, "nested deeper than 32 levels"));
         free(report);
         expect("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", "");
@@ -153,7 +183,7 @@ Test(json_scan, bounds_nesting_and_size) {
         text = malloc(n);
         for (size_t i = 0; i < n; i++)
                 text[i] = i == 0 ? '[' : i == n - 1 ? ']' : i % 2 ? '0' : ',';
-        cr_assert_eq(scan(text, n, &report, &n_numbers), AF_JSON_E_INVALID);
+        cr_assert_eq(scan(text, n, &report), AF_JSON_E_INVALID);
         cr_assert_not_null(strstr(report, "more than 4000000 values"));
         free(report);
         free(text);
