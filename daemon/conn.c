@@ -32,6 +32,7 @@ void af_conn_close(struct af_conn *conn) {
         conn->state = AF_CONN_CLOSED;
         af_list_each (req, &conn->requests, struct af_request, in_conn)
                 af_request_drop(req);
+        af_watch_stop(conn);
         while (conn->out_head) {
                 struct af_out *out = conn->out_head;
 

@@ -211,6 +211,7 @@ int af_core_init(struct af_core *core, uv_loop_t *loop, struct af_config *config
         uv_timer_init(loop, &core->kick);
         uv_timer_init(loop, &core->fd_timer);
         core->tick.data = core->kick.data = core->fd_timer.data = core;
+        af_events_init(core);
         return make_paths(core);
 }
 
@@ -263,6 +264,7 @@ int af_core_start(struct af_core *core) {
 }
 
 void af_core_reload(struct af_core *core, struct af_config *config) {
+        af_event_server(core, "configuration read again");
         adopt_config(core, config);
         (void)!af_core_make_env_config(core);
         af_bundle_cache_clear(core); /* what a fragment's default stands for may be another */
@@ -284,7 +286,7 @@ void af_core_check_drained(struct af_core *core) {
         if (!core->draining || core->closing || core->n_requests > 0 || !af_list_empty(&core->flights))
                 return;
         af_list_each (conn, &core->conns, struct af_conn, link)
-                if (conn->out_head && !conn->doomed)
+                if (conn->out_head && !conn->doomed && !conn->watcher)
                         return;
         if (core->on_drained)
                 core->on_drained(core);
@@ -295,6 +297,7 @@ void af_core_drain(struct af_core *core) {
                 return;
         core->draining = true;
         core->drain_ns = af_clock_now_ns();
+        af_event_server(core, "draining");
         stop_listening(core);
         af_list_each (conn, &core->conns, struct af_conn, link)
                 if (conn->state == AF_CONN_OPEN)
@@ -327,6 +330,7 @@ void af_core_close(struct af_core *core) {
         uv_close((uv_handle_t *)&core->tick, NULL);
         uv_close((uv_handle_t *)&core->kick, NULL);
         uv_close((uv_handle_t *)&core->fd_timer, NULL);
+        af_events_close(core);
         if (core->store_poll.data) {
                 uv_poll_stop(&core->store_poll);
                 uv_close((uv_handle_t *)&core->store_poll, NULL);

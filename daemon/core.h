@@ -22,6 +22,7 @@
 #include "cache/store.h"
 #include "daemon/blob.h"
 #include "daemon/config.h"
+#include "daemon/events.h"
 #include "daemon/jobwire.h"
 #include "daemon/list.h"
 #include "daemon/listen.h"
@@ -91,6 +92,9 @@ struct af_conn {
         bool fd_blocked;
         struct af_list requests;
         uint32_t n_requests;
+        struct af_watcher *watcher; /* NULL: does not watch */
+        const void *origins;        /* of the SUBMIT at hand: borrowed, valid while it is taken in */
+        uint32_t n_origins;
 };
 struct af_request {
         struct af_list in_conn, in_flight;
@@ -119,7 +123,8 @@ struct af_environment {
         struct af_watch *watches;
         uint32_t n_watches;
         uint64_t checked_ns, failed_ns;
-        bool unsettled; /* something changed while it was loaded: load again at the next check */
+        bool loaded_before; /* digest is of the load before */
+        bool unsettled;     /* something changed while it was loaded: load again at the next check */
         struct timespec load_began;
         struct af_worker *worker;  /* LOADING */
         struct af_blob *told;      /* the job's answer until it has ended */
@@ -155,6 +160,7 @@ struct af_flight {
         bool compiled_any;             /* a job ran to the end for it */
         bool planned;                  /* the plan job has ended well: plan is whole */
         bool looked_up;                /* in the store, for the environment at hand */
+        bool missed;                   /* told that it is not there */
         bool retried_alone;            /* its plan job died once */
         struct af_failure job_failure; /* what the plan job said; code 0: nothing */
         uint32_t job_fault;            /* AF_JOB_FAULT_* */
@@ -169,6 +175,7 @@ struct af_flight {
         struct af_flight_kernel *kernels; /* in the skeleton's order */
         struct af_plan_view plan_view;    /* borrows from plan; zero while the skeleton is the store's */
         uint32_t n_kernels;
+        struct af_blob *origins;        /* AF_TAG_ORIGINS of who asked first; NULL: none */
         struct af_ready_bundle *bundle; /* COMMIT */
         struct af_digest fragment;      /* KNOWN */
         struct af_blob *slot_map;       /* KNOWN */
@@ -225,6 +232,7 @@ struct af_core {
         bool draining, closing;
         uint64_t drain_ns;
         struct af_core_stats stats;
+        struct af_events events;
         void (*on_drained)(struct af_core *core);
 };
 
@@ -340,6 +348,12 @@ void af_flight_restart(struct af_flight *f, const char *why);
 void af_flight_drop_plan(struct af_flight *f);
 /* What a waiter is told. */
 const char *af_flight_doing(const struct af_flight *f);
+
+/* miss.c */
+/* Tells (events, ledger) that it is compiled, and why it was not there. Once per flight. */
+void af_flight_missed(struct af_flight *f);
+/* Tells what its skeleton leaves to the framework: one line per node. */
+void af_flight_fallbacks(struct af_flight *f);
 
 /* plan.c */
 void af_flight_start_plan(struct af_flight *f);

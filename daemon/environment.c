@@ -3,6 +3,7 @@
  * Environments. A job loads one and tells its digest, what compile jobs need of the toolchain, and every file that it depends on; the core
  * looks at those files by stat, at most once a second. A changed one is loaded again before anything else is answered.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -85,6 +86,7 @@ static bool too_new(const struct timespec *ctime, const struct timespec *began) 
 static int take_environment(struct af_environment *env, const struct af_job_env *e) {
         struct af_blob *toolchain = af_blob_copy(e->toolchain, e->n_toolchain);
         char *version = strdup(e->version ? e->version : "");
+        struct af_digest before;
 
         watches_free(env);
         env->watches = calloc(e->n_watch + 1, sizeof(*env->watches));
@@ -109,7 +111,10 @@ static int take_environment(struct af_environment *env, const struct af_job_env 
         free(env->version);
         env->toolchain = toolchain;
         env->version = version;
+        before = env->digest;
         env->digest = e->digest;
+        af_event_environment(env, env->loaded_before ? &before : NULL);
+        env->loaded_before = true;
         return 0;
 }
 
@@ -193,6 +198,7 @@ static void load(struct af_environment *env) {
         struct af_job_limits limits = af_core_job_limits(core, AF_JOB_ENV);
         struct af_buf buf = AF_BUF_INIT;
         struct af_blob *input;
+        char label[96];
 
         af_failure_deinit(&env->failure);
         af_blob_clear(&env->told);
@@ -204,6 +210,8 @@ static void load(struct af_environment *env) {
         af_buf_deinit(&buf);
         env->worker = input ? af_worker_start(core, AF_JOB_ENV, input, 0, false, env, on_message, on_end) : NULL;
         af_blob_unref(input);
+        snprintf(label, sizeof(label), "%.40s, %.40s", env->target.soc, env->target.toolchain);
+        af_worker_set_label(env->worker, label);
         if (env->worker)
                 env->state = AF_ENVIRONMENT_LOADING;
         else

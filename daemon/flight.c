@@ -92,6 +92,7 @@ void af_flight_free(struct af_flight *f) {
         af_list_del(&f->all);
         af_flight_drop_input(f);
         af_blob_unref(f->slot_map);
+        af_blob_unref(f->origins);
         af_target_deinit(&f->target);
         af_ready_bundle_unref(f->bundle);
         af_failure_deinit(&f->job_failure);
@@ -210,6 +211,7 @@ static void look_up(struct af_flight *f) {
                 return;
         }
         f->environment = f->env->digest;
+        af_flight_missed(f);
         if (skeleton) {
                 /* The bundle is there, a kernel of it is gone: that one alone is compiled again. */
                 f->skeleton = skeleton;
@@ -235,6 +237,7 @@ static void check_plan(struct af_flight *f) {
         f->environment = f->env->digest;
         r = af_flight_gather(f, &replan);
         if (r == 0 && !replan) {
+                af_flight_fallbacks(f);
                 f->state = AF_FLIGHT_KERNELS;
                 af_flight_advance(f);
                 return;
@@ -260,6 +263,7 @@ static void check_planning(struct af_flight *f) {
                         return;
                 }
                 af_blob_unref(skeleton);
+                af_flight_missed(f);
         }
         if (f->planned)
                 check_plan(f);

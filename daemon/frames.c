@@ -13,6 +13,7 @@
 #define MAX_HELLO_BODY   (64u << 10)
 #define MAX_CONTROL_BODY (4u << 10)
 #define MAX_TOUCH_BODY   (1u << 20)
+#define MAX_ORIGINS      (64u << 10)
 #define MAX_TOUCHES      1024u
 
 size_t af_conn_max_body(const struct af_conn *conn, uint8_t type) {
@@ -153,10 +154,18 @@ static void on_submit(struct af_conn *conn, const struct af_frame_header *h, con
         }
         bytes = af_blob_copy(f.p, f.n);
         req = bytes ? request_new(conn, h, lookup_only) : NULL;
-        if (req)
+        if (req) {
+                bool named = af_frame_find(body, n, AF_TAG_ORIGINS, 0, &flag) && flag.n <= MAX_ORIGINS;
+
+                conn->origins = named ? flag.p : NULL;
+                conn->n_origins = named ? flag.n : 0;
+                af_event_submit(req, is_text, f.n);
                 af_request_submit(req, is_text, bytes);
-        else
+                conn->origins = NULL;
+                conn->n_origins = 0;
+        } else {
                 af_reply_error(conn, h->request_id, AF_ERROR_BUSY, true, "out of memory");
+        }
         af_blob_unref(bytes);
 }
 
@@ -189,6 +198,14 @@ static void on_stats(struct af_conn *conn, uint8_t type, uint64_t id) {
         else
                 af_reply_text(conn, type, id, (const char *)buf.data, buf.size);
         af_buf_deinit(&buf);
+}
+
+static void on_watch(struct af_conn *conn, uint64_t id) {
+        if (!af_watch_start(conn)) {
+                af_reply_error(conn, id, AF_ERROR_BUSY, true, "too many watch already");
+                return;
+        }
+        on_stats(conn, AF_FRAME_WATCH, id);
 }
 
 static void on_clear(struct af_conn *conn, uint64_t id) {
@@ -236,6 +253,9 @@ void af_conn_on_frame(struct af_conn *conn, const struct af_frame_header *h, con
                 break;
         case AF_FRAME_STATS:
                 on_stats(conn, AF_FRAME_STATS, h->request_id);
+                break;
+        case AF_FRAME_WATCH:
+                on_watch(conn, h->request_id);
                 break;
         case AF_FRAME_CLEAR:
                 on_clear(conn, h->request_id);

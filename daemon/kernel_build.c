@@ -95,6 +95,7 @@ static void start(struct af_build *k, bool alone) {
         af_failure_deinit(&k->failure);
         k->job_fault = 0;
         k->worker = af_worker_start(k->core, AF_JOB_COMPILE, k->input, k->priority, alone, k, on_message, on_end);
+        af_worker_set_label(k->worker, k->symbol);
         if (!k->worker)
                 fail(k, AF_ERROR_BUSY, true, "out of memory", "");
 }
@@ -130,6 +131,7 @@ struct af_build *af_build_new(struct af_core *core, const struct af_digest *key,
         af_digest_table_add(&core->kernel_table, &k->link);
         if (k->symbol && k->toolchain && k->input)
                 k->worker = af_worker_start(core, AF_JOB_COMPILE, k->input, priority, false, k, on_message, on_end);
+        af_worker_set_label(k->worker, k->symbol);
         if (!k->worker) {
                 af_build_unref(k);
                 return NULL;

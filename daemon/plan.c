@@ -56,11 +56,14 @@ static void move_waiters(struct af_flight *from, struct af_flight *to) {
 static void text_known(struct af_flight *f, const struct af_job_key *key, struct af_blob *canon) {
         struct af_core *core = f->core;
         struct af_flight *g = af_flight_find(core, &key->fragment);
+        char hex[AF_DIGEST_HEX_SIZE];
 
         f->fragment = key->fragment;
         if (g) {
-                af_list_each (req, &f->waiters, struct af_request, in_flight)
+                af_list_each (req, &f->waiters, struct af_request, in_flight) {
                         req->joined = true;
+                        af_event_joined(req, g->n_waiters + 1);
+                }
                 move_waiters(f, g);
                 af_worker_cancel(f->worker);
                 f->worker = NULL;
@@ -82,6 +85,8 @@ static void text_known(struct af_flight *f, const struct af_job_key *key, struct
         g->worker = f->worker;
         f->worker = NULL;
         af_worker_set_owner(g->worker, g);
+        af_digest_hex(&g->link.key, hex);
+        af_worker_set_label(g->worker, hex);
         move_waiters(f, g);
         remember_text(f);
         af_flight_advance(g);
@@ -205,6 +210,7 @@ static void start(struct af_flight *f, bool alone) {
         struct af_job_limits limits = af_core_job_limits(core, AF_JOB_PLAN);
         struct af_buf buf = AF_BUF_INIT;
         struct af_blob *input;
+        char hex[AF_DIGEST_HEX_SIZE];
 
         f->state = AF_FLIGHT_PLAN;
         f->planned = false;
@@ -216,6 +222,8 @@ static void start(struct af_flight *f, bool alone) {
         af_buf_deinit(&buf);
         f->worker = input ? af_worker_start(core, AF_JOB_PLAN, input, af_flight_priority(f), alone, f, on_message, on_end) : NULL;
         af_blob_unref(input);
+        af_digest_hex(&f->link.key, hex);
+        af_worker_set_label(f->worker, hex);
         if (!f->worker)
                 fail_job(f, AF_ERROR_BUSY, true, "out of memory", "");
 }

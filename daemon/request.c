@@ -26,6 +26,7 @@ void af_request_fail(struct af_request *req, const struct af_failure *f) {
         uint64_t id = req->id;
 
         conn->core->stats.n_failures++;
+        af_event_failed(req, f);
         af_core_ledger(conn->core, AF_LEDGER_FAILURE, req, NULL, NULL, NULL, req->begin_ns, af_clock_now_ns() - req->begin_ns, (int)f->code,
                        f->text);
         request_free(req);
@@ -38,6 +39,7 @@ void af_request_answer(struct af_request *req, const struct af_digest *fragment,
 
         af_core_ledger(conn->core, hit == AF_HIT_STORE ? AF_LEDGER_HIT : AF_LEDGER_REQUEST, req, fragment, &bundle->environment, NULL,
                        req->begin_ns, af_clock_now_ns() - req->begin_ns, 0, conn->name);
+        af_event_answer(req, fragment, &bundle->environment, hit, (af_clock_now_ns() - req->begin_ns) / 1000, compile_us);
         af_reply_result(req, fragment, bundle, hit, compile_us);
         request_free(req);
 }
@@ -45,6 +47,7 @@ void af_request_answer(struct af_request *req, const struct af_digest *fragment,
 void af_request_drop(struct af_request *req) {
         struct af_flight *f = req->flight;
 
+        af_event_dropped(req);
         request_free(req);
         if (f)
                 af_flight_left(f);
@@ -140,6 +143,8 @@ static void enter_new_flight(struct af_request *req, const struct af_digest *key
                 fail_new(req, AF_ERROR_BUSY, true, full ? "too many large requests at once" : "out of memory");
                 return;
         }
+        if (req->conn->n_origins)
+                f->origins = af_blob_copy(req->conn->origins, req->conn->n_origins);
         af_flight_join(f, req);
         af_flight_begin(f, target);
 }
@@ -160,6 +165,7 @@ static bool submit_fragment(struct af_request *req, const struct af_digest *d, s
         if (f) {
                 req->joined = true;
                 af_flight_join(f, req);
+                af_event_joined(req, f->n_waiters);
                 return true;
         }
         record = af_lookup_record(core, AF_TABLE_FRAGMENTS, d->bytes, sizeof(d->bytes));
@@ -217,6 +223,7 @@ static void submit_text(struct af_request *req, struct af_blob *text) {
         if (f && f->state != AF_FLIGHT_KNOWN) {
                 req->joined = true;
                 af_flight_join(f, req);
+                af_event_joined(req, f->n_waiters);
         } else if (req->lookup_only) {
                 not_found(req);
         } else if (f) {

@@ -5,22 +5,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "daemon/core.h"
-
-static void put_string(struct af_buf *buf, const char *s) {
-        af_buf_put_u8(buf, '"');
-        for (; *s; s++) {
-                unsigned char c = (unsigned char)*s;
-
-                if (c == '"' || c == '\\')
-                        af_buf_printf(buf, "\\%c", c);
-                else if (c < 0x20 || c == 0x7f)
-                        af_buf_printf(buf, "\\u%04x", c);
-                else
-                        af_buf_put_u8(buf, c);
-        }
-        af_buf_put_u8(buf, '"');
-}
 
 struct count {
         const char *name;
@@ -67,12 +53,12 @@ static void put_environments(struct af_core *core, struct af_buf *buf) {
                 if (env->state == AF_ENVIRONMENT_READY)
                         af_digest_hex(&env->digest, hex);
                 af_buf_printf(buf, "%s{\"soc\":", first ? "" : ",");
-                put_string(buf, env->target.soc);
+                af_json_string(buf, env->target.soc);
                 af_buf_put_str(buf, ",\"toolchain\":");
-                put_string(buf, env->target.toolchain);
+                af_json_string(buf, env->target.toolchain);
                 af_buf_printf(buf, ",\"twin\":%u,\"state\":\"%s\",\"digest\":\"%s\",\"version\":", env->target.twin,
                               state_names[env->state], hex);
-                put_string(buf, env->version ? env->version : "");
+                af_json_string(buf, env->version ? env->version : "");
                 af_buf_put_u8(buf, '}');
                 first = false;
         }
@@ -111,6 +97,9 @@ void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
                       core->n_requests, core->flight_table.n, core->kernel_table.n);
         af_buf_printf(buf, ",\"jobs\":{\"running\":%u,\"queued\":%u,\"slots\":%llu}", w->n_running, w->n_queued,
                       (unsigned long long)core->config->jobs);
+        af_buf_printf(buf, ",\"watchers\":{\"now\":%u,\"events\":%llu,\"lost\":%llu},\"running\":", core->events.n_watchers,
+                      (unsigned long long)core->events.n_made, (unsigned long long)core->events.n_lost);
+        af_workers_json(w, buf);
         af_buf_printf(buf, ",\"memory\":{\"bundles\":%u,\"bundle_bytes\":%zu,\"receive_bytes\":%zu,\"held_bytes\":%zu},",
                       core->bundle_table.n, core->bundle_bytes, core->rx_bytes, core->held_bytes);
         put_store(core, buf);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "daemon/core.h"
 
@@ -22,6 +23,7 @@ struct af_worker {
         enum af_job_kind kind;
         struct af_blob *input; /* until it is started; counted in the core's held_bytes */
         uint8_t priority;
+        char label[96];
         bool alone, started, canceled, exited, eof, broken, finalized, timed_out, got_message;
         void *owner;
         af_worker_message_fn on_message;
@@ -92,8 +94,17 @@ static void on_closed(uv_handle_t *handle) {
                 worker_free(w);
 }
 
+static struct af_event_job job_of(const struct af_worker *w) {
+        return (struct af_event_job){.kind = w->kind,
+                                     .label = w->label,
+                                     .pid = w->pid,
+                                     .priority = w->priority,
+                                     .queued_us = (w->started_ns - w->queued_ns) / 1000};
+}
+
 static void finalize(struct af_worker *w) {
         struct af_workers *all = &w->core->workers;
+        struct af_event_job job = job_of(w);
         struct af_worker_end end = {
                 .finished = w->exited && w->status == 0 && !w->signal && !w->broken && w->rx.size == 0 && w->got_message,
                 .timed_out = w->timed_out,
@@ -111,6 +122,7 @@ static void finalize(struct af_worker *w) {
         if (w->alone)
                 all->alone = false;
         af_orphan_forget(w->core->state_dir, w->pid);
+        af_event_job_end(w->core, &job, &end);
         if (!w->canceled) {
                 end.out_of_memory = w->signal == SIGKILL && !w->timed_out && oom_kills() > w->oom_before;
                 w->core->stats.n_jobs_died += !end.finished && !w->timed_out;
@@ -265,6 +277,7 @@ static int start_process(struct af_worker *w) {
 
 static void start(struct af_worker *w) {
         struct af_workers *all = &w->core->workers;
+        struct af_event_job job;
         int r;
 
         af_list_del(&w->link);
@@ -292,6 +305,8 @@ static void start(struct af_worker *w) {
         af_list_append(&all->running, &w->link);
         all->n_running++;
         all->alone = w->alone;
+        job = job_of(w);
+        af_event_job_start(w->core, &job);
         uv_read_start((uv_stream_t *)&w->out, on_alloc, on_read);
 }
 
@@ -366,6 +381,28 @@ void af_worker_raise(struct af_worker *w, uint8_t priority) {
 
 void af_worker_set_owner(struct af_worker *w, void *owner) {
         w->owner = owner;
+}
+
+void af_worker_set_label(struct af_worker *w, const char *label) {
+        if (w)
+                snprintf(w->label, sizeof(w->label), "%s", label);
+}
+
+void af_workers_json(const struct af_workers *all, struct af_buf *buf) {
+        uint64_t now = af_clock_now_ns();
+
+        af_buf_put_u8(buf, '[');
+        af_list_each (w, (struct af_list *)&all->running, struct af_worker, link) {
+                af_json_item(buf);
+                af_buf_put_u8(buf, '{');
+                af_json_add_string(buf, "job", kind_names[w->kind]);
+                af_json_add_string(buf, "what", w->label);
+                af_json_add_u64(buf, "pid", (uint64_t)w->pid);
+                af_json_add_u64(buf, "priority", w->priority);
+                af_json_add_u64(buf, "ms", (now - w->started_ns) / 1000000);
+                af_buf_put_u8(buf, '}');
+        }
+        af_buf_put_u8(buf, ']');
 }
 
 const char *af_worker_end_text(const struct af_worker_end *end, char buf[160]) {

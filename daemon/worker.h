@@ -44,6 +44,10 @@ struct af_worker *af_worker_start(struct af_core *core, enum af_job_kind kind, s
 /* The owner hears nothing more; a running process and its group are killed. worker may be NULL. */
 void af_worker_cancel(struct af_worker *worker);
 void af_worker_set_owner(struct af_worker *worker, void *owner);
+/* What it works on, for people; cut to some 90 bytes. worker may be NULL. */
+void af_worker_set_label(struct af_worker *worker, const char *label);
+/* Running jobs as a JSON list. */
+void af_workers_json(const struct af_workers *w, struct af_buf *buf);
 /* What became of a job that did not finish, for people: static or in buf. */
 const char *af_worker_end_text(const struct af_worker_end *end, char buf[160]);
 /* A waiter with a lower number came. worker may be NULL. */

@@ -34,6 +34,10 @@ enum af_frame_type {
         AF_FRAME_DRAIN = 9,    /* server: finish what is under way elsewhere; no new requests are taken */
         AF_FRAME_STATS = 10,   /* client: asks; server: JSON in TEXT */
         AF_FRAME_CLEAR = 11,   /* client (same user or root): drops every entry; server: STATS-like reply */
+        AF_FRAME_WATCH = 12,   /* client: wants EVENTs from now on; server: JSON of STATS in TEXT */
+        AF_FRAME_EVENT = 13,   /* server, request id 0: EVENTs in order, LOST before them where some were dropped */
+        AF_FRAME_HISTORY = 14, /* client: QUERY; server: JSON in TEXT (docs/protocol.md) */
+        AF_FRAME_WHY = 15,     /* client: KEY or FRAGMENT; server: JSON in TEXT */
 };
 
 enum af_frame_tag {
@@ -57,8 +61,14 @@ enum af_frame_tag {
         AF_TAG_WAITERS = 28,      /* u32 */
         AF_TAG_COMPILE_US = 29,   /* u64: what the compile cost, 0 on a hit */
         AF_TAG_LOOKUP_ONLY = 30,  /* u8 1: a miss is answered by ERROR not_found, nothing is compiled */
+        AF_TAG_EVENT = 40,        /* one JSON object (docs/gate.md) */
+        AF_TAG_LOST = 41,         /* u64: events that this watcher did not get */
+        AF_TAG_FRAGMENT = 42,     /* 32 bytes: digest of a fragment that the server has; in SUBMIT instead of its bytes */
+        AF_TAG_QUERY = 43,        /* JSON object */
+        AF_TAG_PEER_KIND = 44,    /* u8 AF_PEER_*, in hello */
 };
 #define AF_CAP_MEMFD 1u
+enum af_peer_kind { AF_PEER_CLIENT = 0, AF_PEER_GATE = 1 /* the nanomsg door: a quota of its own */ };
 
 enum af_hit { AF_HIT_COMPILED = 0, AF_HIT_JOINED = 1 /* waited for another's compile */, AF_HIT_STORE = 2 };
 

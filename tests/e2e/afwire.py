@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small client of the server's frames, and private servers for tests. Standard library only."""
-import array, json, mmap, os, select, shutil, signal, socket, struct, subprocess, sys, tempfile, time
+import array, json, mmap, os, select, shutil, signal, socket, struct, subprocess, sys, tempfile, threading, time
 
-HELLO, SUBMIT, PROGRESS, PART, RESULT, ERROR, CANCEL, TOUCH, DRAIN, STATS, CLEAR = range(1, 12)
+HELLO, SUBMIT, PROGRESS, PART, RESULT, ERROR, CANCEL, TOUCH, DRAIN, STATS, CLEAR, WATCH, EVENT, HISTORY, WHY = range(1, 16)
 VERSIONS, CAPABILITIES, CANON_VERSION, PEER_NAME, ENV_DIGEST = 1, 2, 3, 4, 5
 CANON, TEXT_JSON, ORIGINS, KEY, HIT, BUNDLE, BUNDLE_BYTES, SLOT_MAP, CODE, RETRYABLE, TEXT, ELAPSED_MS, WAITERS, COMPILE_US, LOOKUP_ONLY = range(16, 31)
+EVENT_TEXT, LOST, FRAGMENT, QUERY, PEER_KIND = range(40, 45)
 HIT_COMPILED, HIT_JOINED, HIT_STORE = 0, 1, 2
 CODES = ['', 'protocol', 'version', 'refused', 'invalid', 'too_large', 'compile', 'deadline', 'canceled', 'draining', 'busy', 'job_died', 'internal',
          'not_found', 'toolchain', 'storage']
@@ -33,7 +34,7 @@ class Closed(Exception):
 
 class Answer:
     def __init__(self, kind, request, body, fd):
-        self.kind, self.request, self.fd, self.fields, at = kind, request, fd, {}, 0
+        self.kind, self.request, self.fd, self.fields, self.body, at = kind, request, fd, {}, body, 0
         while at < len(body):
             tag, _, n = struct.unpack_from('<HHI', body, at)
             self.fields[tag] = body[at + 8:at + 8 + n]
@@ -44,6 +45,16 @@ class Answer:
         self.retryable = f.get(RETRYABLE, b'\0')[0] == 1
         self.hit = f[HIT][0] if HIT in f else None
         self.key = f.get(KEY)
+
+    def all(self, wanted):
+        """Every field with this tag, in order."""
+        found, at = [], 0
+        while at < len(self.body):
+            tag, _, n = struct.unpack_from('<HHI', self.body, at)
+            if tag == wanted:
+                found.append(self.body[at + 8:at + 8 + n])
+            at += 8 + n + (-n % 4)
+        return found
 
     def bundle(self):
         if self.fd is None:
@@ -122,7 +133,7 @@ class Client:
             a = self.read()
             if a.kind == PROGRESS:
                 self.progress.append(a)
-            elif a.kind != DRAIN and (request is None or a.request == request):
+            elif a.kind not in (DRAIN, EVENT) and (request is None or a.request == request):
                 return a
 
     def ask(self, what, **kw):
@@ -146,6 +157,40 @@ class Client:
             os.close(fd)
         self.fds = []
         self.sock.close()
+
+
+class Watcher:
+    """Events of a server, gathered by a thread's own connection. `events` grows while it is open."""
+
+    def __init__(self, path):
+        self.client, self.events, self.lost = Client(path), [], 0
+        self.client.sock.sendall(frame(WATCH, 1))
+        first = self.client.read()
+        assert first.kind == WATCH and first.request == 1, first
+        self.start = json.loads(first.text)
+        self.thread = threading.Thread(target=self._gather, daemon=True)
+        self.thread.start()
+
+    def _gather(self):
+        try:
+            while True:
+                a = self.client.read()
+                self.lost += struct.unpack('<Q', a.fields[LOST])[0] if LOST in a.fields else 0
+                self.events += [json.loads(e) for e in a.all(EVENT_TEXT)]
+        except (Closed, OSError, ValueError):
+            pass
+
+    def named(self, name, **members):
+        return [e for e in list(self.events) if e['event'] == name and all(e.get(k) == v for k, v in members.items())]
+
+    def wait(self, name, n=1, timeout=60, **members):
+        eventually(lambda: len(self.named(name, **members)) >= n, f'{n} x {name} {members}', timeout)
+        return self.named(name, **members)
+
+    def close(self):
+        self.client.sock.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.client.close()
 
 
 def eventually(check, what, timeout=30):
