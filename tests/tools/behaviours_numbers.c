@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* N01 to N30, elementwise, layouts, aliases and gathers: numbers by hand. */
+#include <float.h>
 #include <math.h>
 
 #include "tests/tools/behaviours.h"
@@ -87,6 +88,36 @@ static void n11(struct behaviours *x) {
                 behaviours_output(x, maker_binary(m, AF_OP_LT, a, maker_constant(m, AF_DTYPE_FLOAT64, 255.1)), D(1, 1));
                 behaviours_end(x);
         }
+}
+
+/* Numbers that JSON has no word for, or that a reader of doubles would lose. */
+static void n12(struct behaviours *x) {
+        if (!behaviours_begin(x, "N12 numbers that must survive JSON"))
+                return;
+        behaviours_text(
+                x, "'inputs': [{'name': 'x', 'dtype': 'float32', 'shape': []}],"
+                   "'constants': [{'name': 'f', 'dtype': 'float32', 'shape': [4], 'bits': '0000c07f0000807f000080ff00000080'},"
+                   "{'name': 'z', 'dtype': 'float32', 'shape': [3], 'value': [-0.0, 1e-45, 3.4028234663852886e38]},"
+                   "{'name': 'i', 'dtype': 'int64', 'shape': [3], 'value': ['9007199254740993', '9223372036854775807', "
+                   "'-9223372036854775808']}, {'name': 'k', 'dtype': 'int64', 'shape': [], 'value': 32}],"
+                   "'nodes': [{'name': 'a', 'op': 'copysign', 'inputs': ['f', 'x'], 'outputs': [{'name': 'fx', 'dtype': 'float32', "
+                   "'shape': [4]}]},"
+                   "{'name': 'b', 'op': 'cast', 'inputs': ['i'], 'outputs': [{'name': 'low', 'dtype': 'int32', 'shape': [3]}]},"
+                   "{'name': 'c', 'op': 'shift_right', 'inputs': ['i', 'k'], 'outputs': [{'name': 's', 'dtype': 'int64', 'shape': [3]}]},"
+                   "{'name': 'd', 'op': 'cast', 'inputs': ['s'], 'outputs': [{'name': 'high', 'dtype': 'int32', 'shape': [3]}]},"
+                   "{'name': 'e', 'op': 'clip', 'inputs': ['i'], 'attrs': {'min': '-9223372036854775807', 'max': '9007199254740993'},"
+                   "'outputs': [{'name': 'cut', 'dtype': 'int64', 'shape': [3]}]},"
+                   "{'name': 'g', 'op': 'cast', 'inputs': ['cut'], 'outputs': [{'name': 'cut_low', 'dtype': 'int32', 'shape': [3]}]},"
+                   "{'name': 'h', 'op': 'clip', 'inputs': ['f'], 'attrs': {'min': '-inf', 'max': 'nan'},"
+                   "'outputs': [{'name': 'nans', 'dtype': 'float32', 'shape': [4]}]}],"
+                   "'outputs': ['f', 'z', 'i', 'fx', 'low', 'high', 'cut_low', 'nans']");
+        behaviours_output_of(x, 0, D(NAN, INF, -INF, -0.0), 4);
+        behaviours_output_of(x, 1, D(-0.0, 0x1p-149, (double)FLT_MAX), 3);
+        behaviours_output_of(x, 4, D(1, -1, 0), 3);
+        behaviours_output_of(x, 5, D(0x1p21, 2147483647.0, -2147483648.0), 3);
+        behaviours_output_of(x, 6, D(1, 1, 1), 3);
+        behaviours_output_of(x, 7, D(NAN, NAN, NAN, NAN), 4);
+        behaviours_end(x);
 }
 
 /* Integers by zero and the least number by -1: tensors, constants, and both constant. */
@@ -185,6 +216,7 @@ void behaviours_numbers(struct behaviours *x) {
         n01(x);
         n03(x);
         n11(x);
+        n12(x);
         n14(x);
         n20(x);
         n25(x);
