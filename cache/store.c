@@ -227,6 +227,26 @@ static void read_end(struct af_store *s) {
         pthread_rwlock_unlock(&s->env_lock);
 }
 
+/* The same for any other thread: a transaction of its own. */
+static int visit_begin(struct af_store *s, MDB_txn **ret_txn) {
+        int r;
+
+        pthread_rwlock_rdlock(&s->env_lock);
+        af_store_in_lmdb++;
+        r = s->env ? mdb_txn_begin(s->env, NULL, MDB_RDONLY, ret_txn) : EIO;
+        if (r) {
+                af_store_in_lmdb--;
+                pthread_rwlock_unlock(&s->env_lock);
+        }
+        return r;
+}
+
+static void visit_end(struct af_store *s, MDB_txn *txn) {
+        mdb_txn_abort(txn);
+        af_store_in_lmdb--;
+        pthread_rwlock_unlock(&s->env_lock);
+}
+
 static void note_damage(struct af_store *s, const struct af_store_record *r, bool structure) {
         struct store_op *op = NULL;
 
@@ -244,13 +264,13 @@ static void note_damage(struct af_store *s, const struct af_store_record *r, boo
                 enqueue(s, op);
 }
 
-static int get_one(struct af_store *s, const struct af_store_record *key, struct af_store_value *ret) {
+static int get_one(struct af_store *s, MDB_txn *txn, const struct af_store_record *key, struct af_store_value *ret) {
         MDB_val k = {key->key_size, (void *)key->key}, v;
         const void *p;
         size_t n;
         int r;
 
-        r = mdb_get(s->read_txn, s->dbs[key->table], &k, &v);
+        r = mdb_get(txn, s->dbs[key->table], &k, &v);
         if (r == MDB_NOTFOUND)
                 return 0;
         if (r) {
@@ -273,6 +293,18 @@ static int get_one(struct af_store *s, const struct af_store_record *key, struct
         return 0;
 }
 
+static int get_all(struct af_store *s, MDB_txn *txn, const struct af_store_record *keys, uint32_t n, struct af_store_value *ret_values) {
+        int r = 0;
+
+        for (uint32_t i = 0; i < n && r == 0; i++)
+                r = get_one(s, txn, &keys[i], &ret_values[i]);
+        for (uint32_t i = 0; r && i < n; i++) {
+                free(ret_values[i].data);
+                ret_values[i] = (struct af_store_value){0};
+        }
+        return r;
+}
+
 int af_store_get(struct af_store *s, const struct af_store_record *keys, uint32_t n, struct af_store_value *ret_values) {
         int r;
 
@@ -283,14 +315,24 @@ int af_store_get(struct af_store *s, const struct af_store_record *keys, uint32_
         r = read_begin(s);
         if (r)
                 return store_error_is_damage(r) || r == EIO ? 0 : store_error(r);
-        for (uint32_t i = 0; i < n && r == 0; i++)
-                r = get_one(s, &keys[i], &ret_values[i]);
+        r = get_all(s, s->read_txn, keys, n, ret_values);
         read_end(s);
+        return r;
+}
+
+int af_store_read(struct af_store *s, const struct af_store_record *keys, uint32_t n, struct af_store_value *ret_values) {
+        MDB_txn *txn;
+        int r;
+
+        memset(ret_values, 0, n * sizeof(*ret_values));
+        for (uint32_t i = 0; i < n; i++)
+                if (!record_valid(&keys[i]))
+                        return -EINVAL;
+        r = visit_begin(s, &txn);
         if (r)
-                for (uint32_t i = 0; i < n; i++) {
-                        free(ret_values[i].data);
-                        ret_values[i] = (struct af_store_value){0};
-                }
+                return store_error_is_damage(r) || r == EIO ? 0 : store_error(r);
+        r = get_all(s, txn, keys, n, ret_values);
+        visit_end(s, txn);
         return r;
 }
 
@@ -359,43 +401,109 @@ int af_store_clear(struct af_store *s) {
         return op ? run_sync(s, op) : -ENOMEM;
 }
 
-/* Verifies one table; queues the deletion of what is damaged. */
-static int verify_table(struct af_store *s, enum af_table table) {
-        MDB_cursor *cursor;
-        MDB_val k, v;
-        const void *p;
-        size_t n;
+/* Where the cursor stands, or behind it. An MDB code. */
+static int seek(struct af_store_walk *w, MDB_cursor *cursor, MDB_val *k, MDB_val *v) {
         int r;
 
-        r = mdb_cursor_open(s->read_txn, s->dbs[table], &cursor);
-        if (r)
-                return r;
-        while ((r = mdb_cursor_get(cursor, &k, &v, MDB_NEXT)) == 0) {
-                struct af_store_record rec = {.table = table, .key = k.mv_data, .key_size = (uint32_t)k.mv_size};
+        if (w->key_size == 0)
+                return mdb_cursor_get(cursor, k, v, MDB_FIRST);
+        *k = (MDB_val){w->key_size, w->key};
+        r = mdb_cursor_get(cursor, k, v, MDB_SET_RANGE);
+        if (r == 0 && k->mv_size == w->key_size && memcmp(k->mv_data, w->key, w->key_size) == 0)
+                r = mdb_cursor_get(cursor, k, v, MDB_NEXT);
+        return r;
+}
 
-                if (k.mv_size <= AF_STORE_MAX_KEY && !af_record_verify(table, k.mv_data, rec.key_size, v.mv_data, v.mv_size, &p, &n))
-                        note_damage(s, &rec, false);
+/* One record: checked, shown, and remembered as the place to go on from. False: the visitor has enough. */
+static bool visit(struct af_store *s, MDB_txn *txn, struct af_store_walk *w, const MDB_val *k, const MDB_val *v) {
+        struct af_store_record rec = {.table = w->table, .key = k->mv_data, .key_size = (uint32_t)k->mv_size};
+        bool go_on = true;
+
+        if (af_record_verify(w->table, rec.key, rec.key_size, v->mv_data, v->mv_size, &rec.value, &rec.value_size)) {
+                if (w->visit)
+                        go_on = w->visit(w->userdata, &rec, store_stamp_read(s, txn, w->table, rec.key, rec.key_size));
+        } else {
+                note_damage(s, &rec, false);
+                w->n_damaged++;
         }
-        mdb_cursor_close(cursor);
-        return r == MDB_NOTFOUND ? 0 : r;
+        w->n_records++;
+        memcpy(w->key, rec.key, rec.key_size);
+        w->key_size = rec.key_size;
+        return go_on;
+}
+
+int af_store_walk(struct af_store *s, struct af_store_walk *w, uint32_t max_records, size_t max_bytes) {
+        MDB_cursor *cursor;
+        MDB_txn *txn;
+        MDB_val k, v;
+        size_t bytes = 0;
+        int r;
+
+        r = visit_begin(s, &txn);
+        if (r)
+                return store_error(r);
+        r = mdb_cursor_open(txn, s->dbs[w->table], &cursor);
+        if (r == 0) {
+                r = seek(w, cursor, &k, &v);
+                for (uint32_t i = 1; r == 0 && k.mv_size <= AF_STORE_MAX_KEY; i++) {
+                        bytes += v.mv_size;
+                        if (!visit(s, txn, w, &k, &v) || i == max_records || bytes >= max_bytes)
+                                break;
+                        r = mdb_cursor_get(cursor, &k, &v, MDB_NEXT);
+                }
+                mdb_cursor_close(cursor);
+        }
+        visit_end(s, txn);
+        if (store_error_is_damage(r))
+                note_damage(s, &(struct af_store_record){0}, true);
+        return r == MDB_NOTFOUND || store_error_is_damage(r) ? AF_STORE_E_MISS : store_error(r);
+}
+
+int af_store_delete(struct af_store *s, const struct af_store_record *records, uint32_t n) {
+        struct store_op *op;
+
+        for (uint32_t i = 0; i < n; i++)
+                if (!record_valid(&records[i]))
+                        return -EINVAL;
+        if (s->read_only)
+                return -EROFS;
+        op = op_new(STORE_OP_DELETE, records, n);
+        return op ? run_sync(s, op) : -ENOMEM;
+}
+
+int af_store_trim(struct af_store *s, uint64_t max_bytes) {
+        struct af_store_stats before, after;
+
+        if (s->read_only)
+                return -EROFS;
+        for (;;) {
+                struct store_op *op = op_new(STORE_OP_TRIM, NULL, 0);
+                int r;
+
+                if (!op)
+                        return -ENOMEM;
+                op->trim_to = max_bytes;
+                af_store_stats(s, &before);
+                r = run_sync(s, op);
+                af_store_stats(s, &after);
+                if (r || after.used_bytes <= max_bytes || after.n_evicted == before.n_evicted)
+                        return r;
+        }
 }
 
 int af_store_verify(struct af_store *s, struct af_store_stats *ret_stats) {
         struct store_op *barrier;
-        int r;
+        int r = 0;
 
-        r = read_begin(s);
-        if (r)
-                return store_error(r);
-        for (unsigned i = 0; i < AF_N_TABLES && r == 0; i++)
-                r = verify_table(s, i);
-        read_end(s);
-        if (store_error_is_damage(r)) {
-                note_damage(s, &(struct af_store_record){0}, true);
-                r = 0;
+        for (unsigned i = 0; i < AF_N_TABLES && r == 0; i++) {
+                struct af_store_walk w = {.table = i};
+
+                while ((r = af_store_walk(s, &w, 256, 16u << 20)) == 0)
+                        ;
+                r = r == AF_STORE_E_MISS ? 0 : r;
         }
         if (r)
-                return store_error(r);
+                return r;
         if (!s->read_only) {
                 barrier = op_new(STORE_OP_DROP_DAMAGED, NULL, 0);
                 r = barrier ? run_sync(s, barrier) : -ENOMEM;

@@ -60,6 +60,27 @@ void af_store_touch(struct af_store *s, enum af_table table, const void *key, ui
 int af_store_lease(struct af_store *s, const void *key, uint32_t key_size, uint64_t ttl_ms) AF_WARN_UNUSED;
 /* Deletes every record. Synchronous. */
 int af_store_clear(struct af_store *s) AF_WARN_UNUSED;
+/* The same as af_store_get from any thread, with a transaction of its own. */
+int af_store_read(struct af_store *s, const struct af_store_record *keys, uint32_t n, struct af_store_value *ret_values) AF_WARN_UNUSED;
+/*
+ * A walk over one table in order of keys, in slices: each af_store_walk opens a transaction, shows up to max_records sound records (or
+ * about max_bytes) and closes it, so that a long walk pins no pages. Any thread. Records put or deleted meanwhile are seen or not. visit
+ * borrows the record, gets the minute of its last use (0: unknown) and returns false to end the slice behind it. Damaged records are
+ * counted and deleted. 0 where there may be more, AF_STORE_E_MISS at the end, -errno.
+ */
+struct af_store_walk {
+        enum af_table table;
+        uint8_t key[AF_STORE_MAX_KEY]; /* all up to here is done; key_size 0: from the start */
+        uint32_t key_size;
+        uint64_t n_records, n_damaged;
+        bool (*visit)(void *userdata, const struct af_store_record *record, uint32_t used_minute);
+        void *userdata;
+};
+int af_store_walk(struct af_store *s, struct af_store_walk *w, uint32_t max_records, size_t max_bytes) AF_WARN_UNUSED;
+/* Deletes records (values are not looked at; those that are not there count for nothing) in one transaction. Waits for the store thread. */
+int af_store_delete(struct af_store *s, const struct af_store_record *records, uint32_t n) AF_WARN_UNUSED;
+/* Evicts in small transactions until max_bytes are used or nothing is left to evict. Waits for the store thread. */
+int af_store_trim(struct af_store *s, uint64_t max_bytes) AF_WARN_UNUSED;
 /* Walks every record and verifies it; damaged ones are deleted. */
 struct af_store_stats {
         uint64_t n_records[AF_N_TABLES], bytes[AF_N_TABLES];

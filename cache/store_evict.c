@@ -32,6 +32,13 @@ static uint32_t stamp_read(struct af_store *s, MDB_txn *txn, MDB_val *key) {
         return v[1] == ~v[0] ? v[0] : 0;
 }
 
+uint32_t store_stamp_read(struct af_store *s, MDB_txn *txn, enum af_table table, const void *key, uint32_t key_size) {
+        struct stamp_key buf;
+        MDB_val k = stamp_key(&buf, table, key, key_size);
+
+        return stamp_read(s, txn, &k);
+}
+
 int store_stamp(struct af_store *s, MDB_txn *txn, enum af_table table, const void *key, uint32_t key_size) {
         uint32_t now = (uint32_t)(af_clock_wall_s() / 60), old;
         struct stamp_key buf;
@@ -118,6 +125,21 @@ static int evict_one(struct af_store *s, MDB_txn *txn) {
         return r ? r : store_stamp_del(s, txn, table, best, best_size);
 }
 
+int store_evict_in(struct af_store *s, MDB_txn *txn, unsigned n_max, uint64_t max_bytes, unsigned *ret_n) {
+        unsigned n = 0;
+        int r = 0;
+
+        while (n < n_max && s->stats.used_bytes > max_bytes && r == 0) {
+                r = evict_one(s, txn);
+                if (r == 0) {
+                        n++;
+                        store_env_usage(s, txn);
+                }
+        }
+        *ret_n = n;
+        return r == MDB_NOTFOUND ? 0 : r;
+}
+
 int store_evict(struct af_store *s, unsigned n_max) {
         unsigned n = 0;
         MDB_txn *txn;
@@ -126,14 +148,8 @@ int store_evict(struct af_store *s, unsigned n_max) {
         r = mdb_txn_begin(s->env, NULL, 0, &txn);
         if (r)
                 return store_error(r);
-        while (n < n_max && r == 0) {
-                r = evict_one(s, txn);
-                if (r == 0) {
-                        n++;
-                        store_env_usage(s, txn);
-                }
-        }
-        if (r && r != MDB_NOTFOUND) {
+        r = store_evict_in(s, txn, n_max, 0, &n);
+        if (r) {
                 mdb_txn_abort(txn);
                 return store_error(r);
         }

@@ -24,7 +24,7 @@
 #define STORE_TOUCH_PERIOD_S    30
 #define STORE_RECENCY_GRAIN_MIN 10u /* a stamp younger than this is left alone */
 
-enum store_op_kind { STORE_OP_PUT, STORE_OP_DROP_DAMAGED, STORE_OP_CLEAR };
+enum store_op_kind { STORE_OP_PUT, STORE_OP_DROP_DAMAGED, STORE_OP_CLEAR, STORE_OP_DELETE, STORE_OP_TRIM };
 
 struct store_op {
         struct store_op *next;
@@ -34,7 +34,8 @@ struct store_op {
         bool sync;     /* CLEAR, DROP_DAMAGED from verify: the caller waits, and frees the op */
         bool finished; /* sync: result is valid */
         int result;
-        size_t bytes; /* what it takes in the map at most */
+        size_t bytes;     /* what it takes in the map at most */
+        uint64_t trim_to; /* TRIM */
         uint32_t n_records;
         struct af_store_record records[]; /* keys and values point behind this array */
 };
@@ -68,6 +69,7 @@ struct af_store {
 
         uint64_t random;    /* store thread's: eviction samples */
         uint64_t n_dropped; /* store thread's: damaged records deleted in the transaction at hand */
+        uint64_t n_trimmed; /* store thread's: evicted in the transaction at hand */
 };
 
 /* Thread-local: nonzero while this thread is inside LMDB, see af_store_mark_suspect. */
@@ -109,6 +111,10 @@ void *store_thread_main(void *userdata);
 /* --- store_evict.c --- */
 /* Deletes up to n_max records, the stalest of random samples, in one transaction. Returns how many, or -errno. */
 int store_evict(struct af_store *s, unsigned n_max);
+/* The same inside a transaction, no further than max_bytes of use. An MDB code; *ret_n how many. */
+int store_evict_in(struct af_store *s, MDB_txn *txn, unsigned n_max, uint64_t max_bytes, unsigned *ret_n);
+/* Minute of the last use; 0 where unknown. */
+uint32_t store_stamp_read(struct af_store *s, MDB_txn *txn, enum af_table table, const void *key, uint32_t key_size);
 /* Stamps one record as used now, unless its stamp is recent. Inside a write transaction. An MDB code. */
 int store_stamp(struct af_store *s, MDB_txn *txn, enum af_table table, const void *key, uint32_t key_size);
 int store_stamp_del(struct af_store *s, MDB_txn *txn, enum af_table table, const void *key, uint32_t key_size);

@@ -50,16 +50,49 @@ static int drop_damaged(struct af_store *s, MDB_txn *txn, const struct af_store_
         return store_stamp_del(s, txn, r->table, r->key, r->key_size);
 }
 
+static int delete_record(struct af_store *s, MDB_txn *txn, const struct af_store_record *r) {
+        MDB_val k = {r->key_size, (void *)r->key};
+        int q = mdb_del(txn, s->dbs[r->table], &k, NULL);
+
+        if (q)
+                return q == MDB_NOTFOUND ? 0 : q;
+        s->n_trimmed++;
+        return store_stamp_del(s, txn, r->table, r->key, r->key_size);
+}
+
+static int clear(struct af_store *s, MDB_txn *txn) {
+        int r = 0;
+
+        for (unsigned i = 0; i < STORE_N_DBS && r == 0; i++)
+                r = mdb_drop(txn, s->dbs[i], 0);
+        return r;
+}
+
+static int trim(struct af_store *s, MDB_txn *txn, uint64_t to) {
+        unsigned n;
+        int r;
+
+        store_env_usage(s, txn);
+        r = store_evict_in(s, txn, EVICT_STEP, to, &n);
+        s->n_trimmed += n;
+        return r;
+}
+
+static int apply_record(struct af_store *s, MDB_txn *txn, enum store_op_kind kind, const struct af_store_record *r) {
+        if (kind == STORE_OP_PUT)
+                return put_record(s, txn, r);
+        return kind == STORE_OP_DELETE ? delete_record(s, txn, r) : drop_damaged(s, txn, r);
+}
+
 static int apply(struct af_store *s, MDB_txn *txn, const struct store_op *op) {
         int r = 0;
 
-        if (op->kind == STORE_OP_CLEAR) {
-                for (unsigned i = 0; i < STORE_N_DBS && r == 0; i++)
-                        r = mdb_drop(txn, s->dbs[i], 0);
-                return r;
-        }
+        if (op->kind == STORE_OP_CLEAR)
+                return clear(s, txn);
+        if (op->kind == STORE_OP_TRIM)
+                return trim(s, txn, op->trim_to);
         for (uint32_t i = 0; i < op->n_records && r == 0; i++)
-                r = op->kind == STORE_OP_PUT ? put_record(s, txn, &op->records[i]) : drop_damaged(s, txn, &op->records[i]);
+                r = apply_record(s, txn, op->kind, &op->records[i]);
         return r;
 }
 
@@ -73,7 +106,7 @@ static int run_transaction(struct af_store *s, struct store_op *ops, const struc
         r = mdb_txn_begin(s->env, NULL, 0, &txn);
         if (r)
                 return r;
-        s->n_dropped = 0;
+        s->n_dropped = s->n_trimmed = 0;
         for (struct store_op *op = ops; op && r == 0; op = op->next)
                 r = apply(s, txn, op);
         for (uint32_t i = 0; i < n_touches && r == 0; i++) {
@@ -90,6 +123,7 @@ static int run_transaction(struct af_store *s, struct store_op *ops, const struc
         r = mdb_txn_commit(txn);
         pthread_mutex_lock(&s->lock);
         s->stats.n_damaged += r == 0 ? s->n_dropped : 0;
+        s->stats.n_evicted += r == 0 ? s->n_trimmed : 0;
         pthread_mutex_unlock(&s->lock);
         return r;
 }
