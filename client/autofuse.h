@@ -387,7 +387,8 @@ bool autofuse_bundle_decision(const struct autofuse_bundle *bundle, uint32_t ind
  * A bundle of a fragment with symbols is a form: sizes in the functions above are those at the symbols' hints. Fills it in for one value
  * per symbol, in the order in which they were added: *ret_solved is a bundle of its own (autofuse_bundle_unref it) that shares the kernels,
  * and can be run and looked at. What was solved lately is kept: the same values again cost a look-up. Without symbols: the bundle itself,
- * once more. E_SHAPE: a value outside its symbol's range or not a multiple; E_ARGUMENT, E_MEMORY.
+ * once more. E_SHAPE: a value outside its symbol's range or not a multiple, or a node that would take the maximum or
+ * minimum of nothing (the text names it); E_ARGUMENT, E_MEMORY.
  */
 enum autofuse_status autofuse_bundle_solve(struct autofuse_bundle *bundle, const int64_t *symbols, uint32_t n_symbols,
                                            struct autofuse_bundle **ret_solved, struct autofuse_error **ret_error) AUTOFUSE_CHECK;

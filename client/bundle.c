@@ -51,6 +51,11 @@ bool af_content_suits(const struct af_content *content, const struct af_prepared
         }
         if (af_bundle_is_form(b) && af_bundle_count(b, AF_SECTION_SYMBOLS) != prepared->n_canon_symbols)
                 return fail(ret_why, "its symbols are not the fragment's");
+        for (uint32_t i = 0; i < af_bundle_count(b, AF_SECTION_GUARDS); i++) {
+                const struct af_bundle_guard *g = af_bundle_at(b, AF_SECTION_GUARDS, i);
+                if (g->node >= prepared->n_canon_nodes || prepared->canon_nodes[g->node] == AF_NONE)
+                        return fail(ret_why, "it names a node that the fragment does not have");
+        }
         return true;
 }
 
@@ -104,16 +109,18 @@ enum autofuse_status autofuse_bundle_solve(struct autofuse_bundle *bundle, const
         struct autofuse_bundle *b =
                 values ? af_bundle_handle_new(bundle->content, bundle->prepared, bundle->hit, bundle->compile_us) : NULL;
         const char *why = "";
-        uint32_t symbol = 0;
-        int r = b ? af_solved_memo_get(&bundle->content->solved, &bundle->content->view, values, p->n_canon_symbols, &b->solved, &symbol,
+        uint32_t which = 0;
+        int r = b ? af_solved_memo_get(&bundle->content->solved, &bundle->content->view, values, p->n_canon_symbols, &b->solved, &which,
                                        &why)
                   : -ENOMEM;
         enum autofuse_status status = AUTOFUSE_OK;
         if (r == -ENOMEM)
                 status = af_error_set_memory(ret_error);
         else if (r == AF_SOLVE_E_GUARD)
-                status = af_error_set(ret_error, AUTOFUSE_E_SHAPE, "symbol %s = %lld: %s", p->symbols[p->canon_symbols[symbol]],
-                                      (long long)values[symbol], why);
+                status = af_error_set(ret_error, AUTOFUSE_E_SHAPE, "symbol %s = %lld: %s", p->symbols[p->canon_symbols[which]],
+                                      (long long)values[which], why);
+        else if (r == AF_SOLVE_E_NODE)
+                status = af_error_set(ret_error, AUTOFUSE_E_SHAPE, "node %s: %s", p->nodes[p->canon_nodes[which]], why);
         else if (r)
                 status = af_error_set(ret_error, AUTOFUSE_E_SHAPE, "these values of the symbols: %s", why);
         free(values);

@@ -60,13 +60,13 @@ static void keep(struct af_solved_memo *m, struct af_solved_ref *s) {
 }
 
 int af_solved_memo_get(struct af_solved_memo *m, const struct af_bundle *form, const int64_t *symbols, uint32_t n,
-                       struct af_solved_ref **ret, uint32_t *ret_symbol, const char **ret_why) {
+                       struct af_solved_ref **ret, uint32_t *ret_which, const char **ret_why) {
         *ret = find(m, symbols, n);
         if (*ret)
                 return 0;
         struct af_solved_ref *s = calloc(1, sizeof(*s));
         int64_t *copy = malloc((size_t)n * sizeof(*copy) + 1);
-        int r = s && copy ? af_solve(form, symbols, &s->solved, ret_symbol, ret_why) : -ENOMEM;
+        int r = s && copy ? af_solve(form, symbols, &s->solved, ret_which, ret_why) : -ENOMEM;
         if (r) {
                 free(s);
                 free(copy);

@@ -25,6 +25,6 @@ void af_solved_memo_deinit(struct af_solved_memo *m);
  * What is kept for these values, or solved now. The caller gets a reference. n: symbols of the form. Errors as af_solve. Thread-safe.
  */
 int af_solved_memo_get(struct af_solved_memo *m, const struct af_bundle *form, const int64_t *symbols, uint32_t n,
-                       struct af_solved_ref **ret, uint32_t *ret_symbol, const char **ret_why) AF_WARN_UNUSED;
+                       struct af_solved_ref **ret, uint32_t *ret_which, const char **ret_why) AF_WARN_UNUSED;
 struct af_solved_ref *af_solved_ref(struct af_solved_ref *s); /* NULL stays NULL */
 void af_solved_unref(struct af_solved_ref *s);

@@ -45,6 +45,8 @@ size_t af_bundle_elem_size(unsigned section) {
                 return sizeof(struct af_bundle_patch);
         case AF_SECTION_BLOB:
                 return 1;
+        case AF_SECTION_GUARDS:
+                return sizeof(struct af_bundle_guard);
         }
         return 0;
 }

@@ -17,7 +17,7 @@
 #include "numeric/dtype.h"
 
 #define AF_BUNDLE_MAGIC     0x31424641u /* "AFB1" */
-#define AF_BUNDLE_VERSION   2
+#define AF_BUNDLE_VERSION   3
 #define AF_BUNDLE_SKELETON  1u
 #define AF_BUNDLE_MAX_RANK  16
 #define AF_BUNDLE_MAX_BYTES (UINT64_C(1) << 48) /* of one buffer, and of all temporaries together */
@@ -39,6 +39,7 @@ enum af_bundle_section {
         AF_SECTION_SYMBOLS,
         AF_SECTION_PATCHES,
         AF_SECTION_BLOB,
+        AF_SECTION_GUARDS,
         AF_N_SECTIONS = 16
 };
 struct af_bundle_header {
@@ -55,7 +56,8 @@ struct af_bundle_section_entry {
 /*
  * A bundle with symbols is a form: its tables hold the sizes at the symbols' hints, and PATCHES says which fields change with the symbols.
  * runtime/solve.h fills a copy in for given values. EXPRS: size expressions, operands before users (proto/expr.h's kinds): evaluated in
- * order of ids, each once. SYMBOLS: their symbols' guards, canonical order. BLOB: count is its bytes. Sections 13.. are all zero.
+ * order of ids, each once. SYMBOLS: their symbols' guards, canonical order; GUARDS: sizes that a node must have some of. BLOB: count is
+ * its bytes. Sections 14.. are all zero.
  */
 struct af_bundle_expr {
         uint32_t kind; /* enum af_expr_kind */
@@ -65,6 +67,12 @@ struct af_bundle_expr {
 };
 struct af_bundle_symbol {
         int64_t min, max, multiple_of;
+};
+struct af_bundle_guard { /* refused where the expression is below min */
+        uint32_t expr;
+        uint32_t node; /* canonical node that says so */
+        int64_t min;
+        struct af_blob_ref why; /* "reduce_max of nothing: axis 1 has size 0" */
 };
 
 enum af_patch_kind { AF_PATCH_U32, AF_PATCH_I64, AF_PATCH_F32, AF_N_PATCH_KINDS };

@@ -102,6 +102,15 @@ static const char *check_patches(const struct af_bundle *b) {
         return NULL;
 }
 
+static const char *check_guards(const struct af_bundle *b) {
+        for (uint32_t i = 0; i < count(b, AF_SECTION_GUARDS); i++) {
+                const struct af_bundle_guard *g = af_bundle_at(b, AF_SECTION_GUARDS, i);
+                REQUIRE(g->expr < count(b, AF_SECTION_EXPRS), "guard: expression out of range");
+                REQUIRE(str_ok(b, g->why), "guard: text");
+        }
+        return NULL;
+}
+
 static const char *check_buffer(const struct af_bundle *b, const struct af_bundle_buffer *buffer) {
         REQUIRE(buffer->kind <= AF_BUFFER_CONST, "buffer: kind");
         REQUIRE(buffer->bytes <= AF_BUNDLE_MAX_BYTES, "buffer: size");
@@ -289,8 +298,8 @@ static const char *check_steps(const struct af_bundle *b) {
 const char *af_bundle_check_tables(const struct af_bundle *b) {
         /* In this order: each relies on the ones before it. */
         static const char *(*const checks[])(const struct af_bundle *b) = {
-                check_sections, check_exprs,   check_patches, check_buffers, check_tensors,
-                check_slots,    check_kernels, check_args,    check_steps,
+                check_sections, check_exprs, check_guards,  check_patches, check_buffers,
+                check_tensors,  check_slots, check_kernels, check_args,    check_steps,
         };
         const char *why = NULL;
 

@@ -46,17 +46,30 @@ static bool evaluate(const struct af_bundle *form, const int64_t *symbols, int64
         return true;
 }
 
-static int check_guards(const struct af_bundle *form, const int64_t *symbols, uint32_t *ret_symbol, const char **ret_why) {
+static int check_guards(const struct af_bundle *form, const int64_t *symbols, uint32_t *ret_which, const char **ret_why) {
         for (uint32_t i = 0; i < af_bundle_count(form, AF_SECTION_SYMBOLS); i++) {
                 const struct af_bundle_symbol *s = af_bundle_at(form, AF_SECTION_SYMBOLS, i);
                 *ret_why = symbols[i] < s->min                ? "below its least value"
                            : symbols[i] > s->max              ? "above its greatest value"
                            : symbols[i] % s->multiple_of != 0 ? "not a multiple of what was promised"
                                                               : NULL;
-                if (ret_symbol)
-                        *ret_symbol = i;
+                if (ret_which)
+                        *ret_which = i;
                 if (*ret_why)
                         return AF_SOLVE_E_GUARD;
+        }
+        return 0;
+}
+
+static int check_nodes(const struct af_bundle *form, const int64_t *values, uint32_t *ret_which, const char **ret_why) {
+        for (uint32_t i = 0; i < af_bundle_count(form, AF_SECTION_GUARDS); i++) {
+                const struct af_bundle_guard *g = af_bundle_at(form, AF_SECTION_GUARDS, i);
+                if (values[g->expr] >= g->min)
+                        continue;
+                *ret_why = af_bundle_str(form, g->why);
+                if (ret_which)
+                        *ret_which = g->node;
+                return AF_SOLVE_E_NODE;
         }
         return 0;
 }
@@ -78,15 +91,18 @@ static bool fill_in(const struct af_bundle *form, const int64_t *values, uint8_t
         return true;
 }
 
-int af_solve(const struct af_bundle *form, const int64_t *symbols, struct af_solved *ret, uint32_t *ret_symbol, const char **ret_why) {
-        int r = check_guards(form, symbols, ret_symbol, ret_why);
+int af_solve(const struct af_bundle *form, const int64_t *symbols, struct af_solved *ret, uint32_t *ret_which, const char **ret_why) {
+        int r = check_guards(form, symbols, ret_which, ret_why);
         if (r)
                 return r;
         int64_t *values = calloc((size_t)af_bundle_count(form, AF_SECTION_EXPRS) + 1, sizeof(*values));
         uint8_t *data = aligned_alloc(64, AF_ALIGN_UP(form->size, 64));
         *ret_why = "a size overflows";
         r = values && data ? AF_SOLVE_E_SIZE : -ENOMEM;
-        if (values && data && evaluate(form, symbols, values)) {
+        bool known = values && data && evaluate(form, symbols, values);
+        if (known && (r = check_nodes(form, values, ret_which, ret_why)) == 0) {
+                r = AF_SOLVE_E_SIZE;
+                *ret_why = "a size overflows";
                 memcpy(data, form->data, form->size);
                 *ret = (struct af_solved){.data = data};
                 ret->view =

@@ -2,6 +2,7 @@
 /* assemble: everything into the skeleton bundle, and one line per node that is left to the framework. */
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "compiler/driver/job.h"
@@ -173,7 +174,26 @@ static void add_decisions(struct af_job *job) {
         }
 }
 
+/* What the sender's nodes want of sizes that depend on symbols. */
+static void add_guards(struct af_job *job) {
+        const struct af_graph *g = &job->read;
+        for (uint32_t i = 0; i < g->n_nodes; i++) {
+                const struct af_value *in = g->nodes[i].n_in ? &g->values[g->nodes[i].in[0]] : NULL;
+                for (uint32_t a = 0; in && af_op_wants_some(g->nodes[i].op) && a < in->rank; a++) {
+                        struct af_size size = af_size_of(&job->sizes, in->dims[a]);
+                        char why[100];
+                        if (!size.x || !af_node_wants_some(&g->nodes[i], a))
+                                continue;
+                        snprintf(why, sizeof(why), "%s of nothing: axis %u has size 0", af_op_info(g->nodes[i].op)->name, a);
+                        struct af_bundle_guard guard = {
+                                .expr = size.x - 1, .node = i, .min = 1, .why = af_bundle_add_str(&job->builder, why)};
+                        af_bundle_add(&job->builder, AF_SECTION_GUARDS, &guard);
+                }
+        }
+}
+
 int af_pass_assemble(struct af_job *job) {
+        add_guards(job);
         add_interface(job);
         uint32_t n_entries = 0;
         for (uint32_t i = 0; i < job->fusion.n_groups; i++)

@@ -14,6 +14,18 @@ const struct af_attr *af_node_attr(const struct af_node *n, enum af_attr_key key
         return NULL;
 }
 
+bool af_op_wants_some(enum af_op op) {
+        return op == AF_OP_REDUCE_MAX || op == AF_OP_REDUCE_MIN || op == AF_OP_LOGSUMEXP || op == AF_OP_ARG_MAX || op == AF_OP_ARG_MIN;
+}
+
+bool af_node_wants_some(const struct af_node *n, uint32_t axis) {
+        const struct af_attr *axes = af_node_attr(n, AF_ATTR_AXES), *one = af_node_attr(n, AF_ATTR_AXIS);
+        bool reduced = !axes && (!one || one->i == axis);
+        for (uint32_t i = 0; axes && i < axes->n; i++)
+                reduced |= axes->ints[i] == axis;
+        return reduced && af_op_wants_some(n->op);
+}
+
 bool af_node_attr_ints(const struct af_graph *g, const struct af_node *n, enum af_attr_key key, int64_t *ret_ints, uint32_t *ret_n) {
         const struct af_attr *a = af_node_attr(n, key);
 

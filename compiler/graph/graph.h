@@ -83,6 +83,10 @@ int af_graph_from_fragment(struct af_graph *g, const struct af_fragment *f, stru
 int af_graph_check(const struct af_graph *g, struct af_diags *diags) AF_WARN_UNUSED;
 
 const struct af_attr *af_node_attr(const struct af_node *n, enum af_attr_key key); /* NULL where absent */
+/* Whether the op has no result over an axis of size 0 that it reduces: a maximum or minimum of nothing, or the place of one. */
+bool af_op_wants_some(enum af_op op);
+/* Whether the node is such an op and reduces axis of its operand. */
+bool af_node_wants_some(const struct af_node *n, uint32_t axis);
 /* Items of a list attribute as numbers, at most AF_LIMIT_ATTR_ITEMS; *ret_n how many. False where it is absent or one is symbolic. */
 bool af_node_attr_ints(const struct af_graph *g, const struct af_node *n, enum af_attr_key key, int64_t *ret_ints, uint32_t *ret_n);
 /* Static dims of a value into dims[rank]; false where one is symbolic. */

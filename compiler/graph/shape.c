@@ -130,8 +130,7 @@ static void reduce_shape(struct af_infer_ctx *ctx, struct af_inferred *ret) {
                         dims[rank++] = in->dims[i];
                         continue;
                 }
-                bool least = ctx->op == AF_OP_REDUCE_MAX || ctx->op == AF_OP_REDUCE_MIN || ctx->op == AF_OP_LOGSUMEXP;
-                if (least && af_expr_is_const(ctx->exprs, in->dims[i], &v) && v == 0)
+                if (af_op_wants_some(ctx->op) && af_expr_is_const(ctx->exprs, in->dims[i], &v) && v == 0)
                         af_infer_fail(ctx, ".attrs.axes", "%s of nothing: axis %u has size 0", ctx->info->name, i);
                 if (ctx->attrs[AF_ATTR_KEEPDIMS].i && !af_infer_const(ctx, 1, &dims[rank++]))
                         return;

@@ -10,12 +10,13 @@ from afwire import *
 
 TOOL = os.path.join(BUILD, 'tests', 'tools', 'behaviours')
 ENTRIES = os.path.join(BUILD, 'tests', 'tools', 'store_entries')
+N18 = os.path.join(ROOT, 'tests', 'fragments', 'symbols_extremes.json')
 N27 = os.path.join(ROOT, 'tests', 'fragments', 'symbols_n27.json')
 LONG = os.environ.get('AF_LONG') == '1'
 # One case per id at least; those of A09 also show N16.
 SAMPLE = ['A05 reshape', 'A06 sums of 100i+10j+k float32', 'A07 ones [512, 17] int8', 'A08 -4..4 by -4, 4, -3 int8', 'A09 N16 cast',
           'N01 N13 int8', 'N03 N05 no identity of the reals float16', 'N08 N09 softmax rows of 65 float16', 'N09 ', 'N11 constant and input bfloat16',
-          'N12 bfloat16', 'N12 numbers', 'N14 division by zero int8', 'N18 [3,0]', 'N20 N22 N23', 'N25 padded', 'N26 ', 'N27 ', 'N28 ties of 65', 'N30 gather int32']
+          'N12 bfloat16', 'N12 numbers', 'N14 division by zero int8', 'N18 [3,0]', 'N18 extremes', 'N20 N22 N23', 'N25 padded', 'N26 ', 'N27 ', 'N28 ties of 65', 'N30 gather int32']
 IDS = ['A05', 'A06', 'A07', 'A08', 'A09', 'N01', 'N03', 'N05', 'N08', 'N09', 'N11', 'N12', 'N13', 'N14', 'N16', 'N18', 'N20', 'N22', 'N23', 'N25', 'N26',
        'N27', 'N28', 'N30']
 HITS = {'cold': 'compiled', 'memo': 'memo', 'store': 'store'}
@@ -23,7 +24,7 @@ HITS = {'cold': 'compiled', 'memo': 'memo', 'store': 'store'}
 
 def behaviours(server, passes, only):
     """{pass: {case: (hit, bundle, results)}}, {case: [what went wrong]}"""
-    args = [TOOL, '--served', server.path, '--passes', passes, '--file', f'N27 a symbol={N27}']
+    args = [TOOL, '--served', server.path, '--passes', passes, '--file', f'N27 a symbol={N27}', '--file', f'N18 extremes of a size with symbols={N18}']
     for o in only:
         args += ['--only', o]
     p = subprocess.run(args, env={'PATH': os.environ['PATH'], 'HOME': server.base}, capture_output=True, text=True, timeout=36000)

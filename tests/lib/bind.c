@@ -29,3 +29,14 @@ bool bind_choice(const struct af_graph *g, uint32_t k, int64_t *ret_values) {
         }
         return k + 1 < AF_ARRAY_SIZE(sizes) || (g->n_symbols == 1 && small_enough(g, ret_values));
 }
+
+bool bind_reduces_nothing(const struct af_graph *g) {
+        for (uint32_t i = 0; i < g->n_nodes; i++) {
+                const struct af_node *n = &g->nodes[i];
+                int64_t dims[AF_LIMIT_RANK];
+                for (uint32_t a = 0; n->n_in && a < g->values[n->in[0]].rank; a++)
+                        if (af_node_wants_some(n, a) && af_value_static_dims(g, n->in[0], dims) && dims[a] == 0)
+                                return true;
+        }
+        return false;
+}

@@ -257,6 +257,15 @@ static void run_form(struct runner *r, struct runner_item *item, const struct af
                 int e = af_graph_bind(&g, values);
                 if (!e)
                         e = af_solve(form, values, &solved, NULL, &why);
+                bool refused = e == AF_SOLVE_E_NODE && bind_reduces_nothing(&g);
+                r->n_refused += refused;
+                if (!e && bind_reduces_nothing(&g)) {
+                        af_solved_deinit(&solved);
+                        e = -1;
+                        why = "a node reduces nothing and is not refused";
+                }
+                if (refused)
+                        continue;
                 if (e) {
                         runner_report(r, text, variants[item->variant].name, why);
                         continue;
@@ -427,6 +436,8 @@ int runner_finish(struct runner *r, bool list_fallbacks) {
                 printf("# fallback %s (%llu)\n", r->fallbacks[i].what, (unsigned long long)r->fallbacks[i].count);
         printf("# %llu kernels launched with %llu nodes, %llu framework steps\n", (unsigned long long)r->n_kernels,
                (unsigned long long)r->n_nodes, (unsigned long long)r->n_framework);
+        if (r->n_refused)
+                printf("# %llu values of symbols refused, as they must be\n", (unsigned long long)r->n_refused);
         printf("# counted %llu bytes and %llu cycles, modelled %llu and %llu; they differ in %llu runs\n", (unsigned long long)r->moved,
                (unsigned long long)r->cycles, (unsigned long long)r->modelled, (unsigned long long)r->modelled_cycles,
                (unsigned long long)r->n_model_off);

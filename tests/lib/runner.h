@@ -26,7 +26,7 @@ struct runner {
         uint32_t n_items, cap_items;
         struct runner_fallback *fallbacks;
         uint32_t n_fallbacks;
-        uint64_t n_runs, n_failed, n_kernels, n_framework, n_nodes, n_model_off, moved, modelled, cycles, modelled_cycles;
+        uint64_t n_runs, n_failed, n_kernels, n_framework, n_nodes, n_model_off, n_refused, moved, modelled, cycles, modelled_cycles;
 };
 
 /* variants: names in one text (default, unfused, small, fast); flags: of the checked twin's compile. False: it said why. */

@@ -195,6 +195,19 @@ static int make_frag(const struct one *o, struct af_frag *frag, struct af_diags 
         return r ? r : af_frag_resolve(frag, diags);
 }
 
+/* status, error: of solving for the sizes that the graph has. */
+static void run_solved(struct one *o, const struct af_frag *frag, struct autofuse_bundle *solved, enum autofuse_status status,
+                       struct autofuse_error *error) {
+        bool refused = status == AUTOFUSE_E_SHAPE && strstr(autofuse_error_text(error), "of nothing: axis");
+        if (refused != bind_reduces_nothing(&frag->g))
+                fail(o, "a node reduces nothing: %s", refused ? "refused though none does" : "not refused");
+        else if (status != AUTOFUSE_OK && !refused)
+                fail(o, "%s", autofuse_error_text(error));
+        else if (!refused)
+                run_with(o, frag, solved);
+        autofuse_error_free(error);
+}
+
 /* Choice k of the symbols' values (0 where there are none). False: there is no such choice. */
 static bool run_choice(struct one *o, struct autofuse_bundle *bundle, uint32_t k) {
         AF_CLEANUP(af_diags_deinit) struct af_diags diags = {0};
@@ -211,12 +224,10 @@ static bool run_choice(struct one *o, struct autofuse_bundle *bundle, uint32_t k
                 run_with(o, &frag, bundle);
         } else if ((more = bind_choice(&frag.g, k, values))) {
                 enum autofuse_status status = autofuse_bundle_solve(bundle, values, frag.g.n_symbols, &solved, &error);
-                if (status != AUTOFUSE_OK)
-                        fail_with(o, status, error);
-                else if (af_graph_bind(&frag.g, values))
+                if (af_graph_bind(&frag.g, values))
                         fail(o, "a size overflows");
                 else
-                        run_with(o, &frag, solved);
+                        run_solved(o, &frag, solved, status, error);
         }
         autofuse_bundle_unref(solved);
         af_arena_deinit(&frag.arena);

@@ -49,6 +49,8 @@ static void add_memory(struct sample *s) {
                                                 .kind = AF_PATCH_I64,
                                                 .offset = 4 * sizeof(struct af_bundle_buffer) + offsetof(struct af_bundle_buffer, bytes),
                                                 .expr = 2});
+        af_bundle_add(&s->b, AF_SECTION_GUARDS,
+                      &(struct af_bundle_guard){.expr = 2, .node = 1, .min = 1, .why = af_bundle_add_str(&s->b, "nothing")});
         af_bundle_add(&s->b, AF_SECTION_INPUTS, &(struct af_bundle_input){.tensor = 0, .align = 32});
         af_bundle_add(&s->b, AF_SECTION_OUTPUTS, &(struct af_bundle_output){.tensor = 1, .alias_of = AF_NONE});
         af_bundle_add(&s->b, AF_SECTION_OUTPUTS, &(struct af_bundle_output){.tensor = 3, .alias_of = AF_NONE});
@@ -201,6 +203,8 @@ Test(bundle, refuses_bad_memory) {
         DAMAGE(AF_SECTION_BUFFERS, 3, af_bundle_buffer, data.offset, 1, "buffer: constant's data out of range or not aligned");
         DAMAGE(AF_SECTION_BUFFERS, 3, af_bundle_buffer, data.offset, 1 << 20, "buffer: constant's data out of range or not aligned");
         DAMAGE(AF_SECTION_PATCHES, 0, af_bundle_patch, expr, 3, "patch: expression out of range");
+        DAMAGE(AF_SECTION_GUARDS, 0, af_bundle_guard, expr, 3, "guard: expression out of range");
+        DAMAGE(AF_SECTION_GUARDS, 0, af_bundle_guard, why.size, 6, "guard: text");
         DAMAGE(AF_SECTION_PATCHES, 0, af_bundle_patch, kind, 9, "patch: kind");
         DAMAGE(AF_SECTION_PATCHES, 0, af_bundle_patch, section, AF_SECTION_STEPS, "patch: section");
         DAMAGE(AF_SECTION_PATCHES, 0, af_bundle_patch, offset, 1 << 20, "patch: out of range");

@@ -28,6 +28,8 @@ static void make_form(struct form *f, const struct af_bundle_expr *exprs, uint32
                                                 .kind = AF_PATCH_I64,
                                                 .offset = offsetof(struct af_bundle_buffer, bytes),
                                                 .expr = n - 1});
+        struct af_bundle_guard guard = {.expr = 0, .node = 7, .min = 4, .why = af_bundle_add_str(&f->b, "too few")};
+        af_bundle_add(&f->b, AF_SECTION_GUARDS, &guard);
         f->bytes = (struct af_buf)AF_BUF_INIT;
         cr_assert_eq(af_bundle_finish(&f->b, 0, &f->bytes), 0);
         cr_assert_eq(af_bundle_open(f->bytes.data, f->bytes.size, &f->view, NULL), 0);
@@ -85,4 +87,19 @@ Test(solve, guards) {
         cr_expect_eq(bytes_for(AF_EXPR_ADD, 100, 1002, AF_SOLVE_E_GUARD), -1);
         cr_expect_eq(bytes_for(AF_EXPR_ADD, 100, 11, AF_SOLVE_E_GUARD), -1);
         cr_expect_eq(bytes_for(AF_EXPR_ADD, 100, 1000, 0), 1100);
+}
+
+Test(solve, what_a_node_wants) {
+        const struct af_bundle_expr exprs[] = {SYMBOL, CONST(100), {.kind = AF_EXPR_ADD, .a = 0, .b = 1}};
+        const int64_t few = 2, enough = 4;
+        struct form f;
+        struct af_solved s;
+        const char *why = NULL;
+        uint32_t which = 0;
+        make_form(&f, exprs, 3);
+        cr_expect_eq(af_solve(&f.view, &few, &s, &which, &why), AF_SOLVE_E_NODE);
+        cr_expect(which == 7 && strcmp(why, "too few") == 0);
+        cr_expect_eq(af_solve(&f.view, &enough, &s, &which, &why), 0);
+        af_solved_deinit(&s);
+        drop_form(&f);
 }
