@@ -7,17 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define ARENA_ALIGN       16u
-#define ARENA_MIN_CHUNK   (16u << 10)
-#define ARENA_FRESH       (1u << 20)
-#define ARENA_MAX_DOUBLED (4u << 20) /* chunks double up to this; larger requests get a chunk of their own size */
+#define ARENA_MIN_CHUNK   ((size_t)16 << 10)
+#define ARENA_MAX_DOUBLED ((size_t)4 << 20) /* chunks double up to this; larger requests get a chunk of their own size */
+#define ARENA_PAGE        ((size_t)2 << 20) /* a huge page: chunks from this size on are whole ones */
 
 struct af_arena_chunk {
         struct af_arena_chunk *next;
         size_t capacity;
         size_t used;
-        bool zeroed; /* as the kernel gave it: allocations need no clearing */
+        size_t mapped; /* bytes, head and data; 0: from malloc */
+        bool zeroed;   /* as the kernel gave it: allocations need no clearing */
         _Alignas(ARENA_ALIGN) uint8_t data[];
 };
 
@@ -25,11 +27,19 @@ void af_arena_init(struct af_arena *arena, size_t max_bytes) {
         *arena = (struct af_arena){.max_bytes = max_bytes};
 }
 
-void af_arena_deinit(struct af_arena *arena) {
-        for (struct af_arena_chunk *c = arena->head, *next; c; c = next) {
+/* The chunk and all behind it. */
+static void chunks_free(struct af_arena_chunk *c) {
+        for (struct af_arena_chunk *next; c; c = next) {
                 next = c->next;
-                free(c);
+                if (c->mapped > 0)
+                        munmap(c, c->mapped);
+                else
+                        free(c);
         }
+}
+
+void af_arena_deinit(struct af_arena *arena) {
+        chunks_free(arena->head);
         *arena = (struct af_arena){0};
 }
 
@@ -39,29 +49,40 @@ void af_arena_reset(struct af_arena *arena) {
         arena->n_bytes = 0;
         if (!keep)
                 return;
-        for (struct af_arena_chunk *c = keep->next, *next; c; c = next) {
-                next = c->next;
-                free(c);
-        }
+        chunks_free(keep->next);
         keep->next = NULL;
         keep->zeroed = false;
         keep->used = 0;
 }
 
+/* A chunk in huge pages of its own, where the system has them: a job over a large graph touches each page once, and pays for each fault. */
+static struct af_arena_chunk *chunk_map(size_t capacity) {
+        size_t size = AF_ALIGN_UP(sizeof(struct af_arena_chunk) + capacity, ARENA_PAGE);
+        uint8_t *p = mmap(NULL, size + ARENA_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (p == MAP_FAILED)
+                return NULL;
+        size_t before = (ARENA_PAGE - (uintptr_t)p % ARENA_PAGE) % ARENA_PAGE, after = ARENA_PAGE - before;
+        struct af_arena_chunk *c = (struct af_arena_chunk *)(void *)(p + before);
+        if (before > 0)
+                munmap(p, before);
+        if (after > 0)
+                munmap(p + before + size, after);
+        (void)madvise(c, size, MADV_HUGEPAGE); /* without, it is small pages */
+        *c = (struct af_arena_chunk){.capacity = size - sizeof(*c), .mapped = size, .zeroed = true};
+        return c;
+}
+
+/* What a small chunk hands out is cleared piece by piece: a short-lived arena does not pay for the part that nobody asks for. */
 static struct af_arena_chunk *chunk_new(const struct af_arena_chunk *previous, size_t n) {
-        size_t capacity = previous ? AF_MIN(previous->capacity * 2, (size_t)ARENA_MAX_DOUBLED) : ARENA_MIN_CHUNK;
+        size_t capacity = previous ? AF_MIN(previous->capacity * 2, ARENA_MAX_DOUBLED - sizeof(*previous)) : ARENA_MIN_CHUNK;
 
         capacity = AF_MAX(capacity, n);
-        /* A large request gets pages that come zeroed from the kernel; what else a chunk hands out is cleared piece by piece, so that a
-         * short-lived arena does not pay for the part of its last chunk that nobody asks for. */
-        bool zeroed = n >= ARENA_FRESH;
-        struct af_arena_chunk *c = zeroed ? calloc(1, sizeof(*c) + capacity) : malloc(sizeof(*c) + capacity);
-        if (c) {
-                c->next = NULL;
-                c->capacity = capacity;
-                c->used = 0;
-                c->zeroed = zeroed;
-        }
+        if (capacity > ARENA_PAGE / 2)
+                return chunk_map(capacity);
+        struct af_arena_chunk *c = malloc(sizeof(*c) + capacity);
+        if (c)
+                *c = (struct af_arena_chunk){.capacity = capacity};
         return c;
 }
 

@@ -72,6 +72,25 @@ Test(arena, reset_gives_zeroed_memory_again) {
         af_arena_deinit(&a);
 }
 
+/* Beyond a megabyte chunks are mapped; what they hand out is as clean, after a reset too. */
+Test(arena, gives_zeroed_memory_from_mapped_chunks) {
+        struct af_arena a;
+
+        af_arena_init(&a, 0);
+        for (int round = 0; round < 3; round++) {
+                for (size_t i = 0; i < 150; i++) {
+                        size_t n = 100000 + i * 1000 + (i == 70 ? 3u << 20 : 0);
+                        uint8_t *p = af_arena_alloc(&a, n);
+                        cr_assert_not_null(p);
+                        cr_assert_eq((uintptr_t)p % 16, 0);
+                        cr_assert(all_zero(p, n));
+                        memset(p, 0xff, n);
+                }
+                af_arena_reset(&a);
+        }
+        af_arena_deinit(&a);
+}
+
 Test(arena, refuses_sizes_that_overflow) {
         struct af_arena a;
 
