@@ -114,11 +114,9 @@ struct af_fragment_node {
         const char *op;     /* canonical name as written; unknown ones are compiler/graph's to refuse */
         const char *origin; /* the framework's name; NULL: none */
         const char *const *inputs;
-        uint32_t n_inputs;
         const struct af_attr *attrs; /* sorted by key, no duplicates */
-        uint32_t n_attrs;
         const struct af_fragment_tensor *outputs;
-        uint32_t n_outputs;
+        uint32_t n_inputs, n_attrs, n_outputs;
 };
 struct af_fragment_output {
         const char *value;

@@ -410,6 +410,11 @@ static int read_list(struct af_fragment_parser *p, const char *field, const stru
         return 0;
 }
 
+/* Room for all elements of a list at once. */
+static int reserve_nodes(struct af_fragment_parser *p, const struct af_json_value *list) {
+        return list ? af_arena_grow(p->f->arena, &p->f->nodes, &p->f->cap_nodes, AF_MIN(list->n, AF_LIMIT_NODES), sizeof(*p->f->nodes)) : 0;
+}
+
 static int read_target(struct af_fragment_parser *p, const struct af_json_value *item) {
         static const char *const twins[] = {"", "fast", "checked"};
         const struct af_where *at = AF_FIELD(NULL, "target");
@@ -480,6 +485,8 @@ static int read_root(struct af_fragment_parser *p, const struct af_json_value *r
                 r = read_list(p, "inputs", f.of[KEY_FRAGMENT_inputs], "name", AF_LIMIT_VALUES, read_input);
         if (r == 0)
                 r = read_list(p, "constants", f.of[KEY_FRAGMENT_constants], "name", AF_LIMIT_VALUES, read_constant);
+        if (r == 0)
+                r = reserve_nodes(p, f.of[KEY_FRAGMENT_nodes]);
         if (r == 0)
                 r = read_list(p, "nodes", f.of[KEY_FRAGMENT_nodes], "name", AF_LIMIT_NODES, af_parse_node);
         if (r == 0)

@@ -305,6 +305,8 @@ void af_attrs_normalise(struct af_infer_ctx *ctx, const struct af_attr *attrs, u
         char field[64];
 
         ctx->has = 0;
+        if (allowed == 0 && n_attrs == 0)
+                return; /* as most ops */
         for (uint32_t i = 0; i < n_attrs; i++) {
                 enum af_attr_key key = attrs[i].key;
                 if (key >= AF_N_ATTRS)

@@ -3,6 +3,7 @@
  * Fragment to graph. Values get numbers in the fragment's order first; af_graph_finish puts nodes in order, renumbers, infers, checks.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,30 +54,42 @@ static int alloc_arrays(struct builder *b, uint64_t n_values) {
         return r < 0 ? r : af_names_init(&b->inputs, g->arena, f->n_inputs);
 }
 
-/* A value's common part; its name must be new. */
+/* A mistake in a value: field as ".dtype". output: which of its node's outputs it is; AF_NONE: no node's. */
+AF_PRINTF(5, 6)
+static void value_error(struct builder *b, const struct af_where *where, uint32_t output, const char *field, const char *fmt, ...) {
+        char at[64], what[AF_LIMIT_NAME_BYTES + 128];
+        va_list args;
+
+        if (output == AF_NONE)
+                snprintf(at, sizeof(at), "%s", field);
+        else
+                snprintf(at, sizeof(at), ".outputs[%u]%s", output, field);
+        va_start(args, fmt);
+        vsnprintf(what, sizeof(what), fmt, args);
+        va_end(args);
+        af_where_error(b->diags, where, at, NULL, "%s", what);
+}
+
+/* A value's common part; its name must be new. output: as value_error takes it. */
 static uint32_t add_value(struct builder *b, enum af_value_kind kind, uint32_t index, const struct af_fragment_tensor *t,
-                          const struct af_where *where, const char *field) {
+                          const struct af_where *where, uint32_t output) {
         uint32_t id = b->g->n_values++;
         struct af_value *v = &b->g->values[id];
-        char at[64];
 
         *v = (struct af_value){.kind = kind, .dtype = t->dtype, .rank = t->rank, .dims = t->dims, .index = index, .name = t->name};
         v->strides = t->has_strides ? t->strides : NULL;
         if (af_dtype_size(t->dtype) == 0) {
-                snprintf(at, sizeof(at), "%s.dtype", field);
-                af_where_error(b->diags, where, at, NULL, "no dtype");
+                value_error(b, where, output, ".dtype", "no dtype");
                 v->dtype = AF_DTYPE_FLOAT32; /* so that the rest can be checked */
         }
         if (t->rank > AF_LIMIT_RANK) {
-                snprintf(at, sizeof(at), "%s.shape", field);
-                af_where_error(b->diags, where, at, NULL, "rank %u is beyond the limit of %u", t->rank, AF_LIMIT_RANK);
+                value_error(b, where, output, ".shape", "rank %u is beyond the limit of %u", t->rank, AF_LIMIT_RANK);
                 v->rank = 0;
         }
-        snprintf(at, sizeof(at), "%s.name", field);
         if (!name_or_null(t->name))
-                af_where_error(b->diags, where, at, NULL, "a value needs a name");
+                value_error(b, where, output, ".name", "a value needs a name");
         else if (af_names_add(&b->values, t->name, id) != AF_NONE)
-                af_where_error(b->diags, where, at, NULL, "the name \"%s\" is taken by another value", t->name);
+                value_error(b, where, output, ".name", "the name \"%s\" is taken by another value", t->name);
         return id;
 }
 
@@ -102,7 +115,7 @@ static int add_inputs(struct builder *b) {
                 uint32_t shared = in->buffer ? af_names_add(&buffers, in->buffer, n_groups) : AF_NONE;
 
                 *out = (struct af_graph_input){.offset = in->offset, .host = in->host, .buffer = shared != AF_NONE ? shared : n_groups++};
-                out->value = add_value(b, AF_VALUE_INPUT, i, &in->t, &where, "");
+                out->value = add_value(b, AF_VALUE_INPUT, i, &in->t, &where, AF_NONE);
                 out->align = in->align ? in->align : af_dtype_size(b->g->values[out->value].dtype);
                 if (name_or_null(in->t.name))
                         (void)af_names_add(&b->inputs, in->t.name, i);
@@ -118,7 +131,7 @@ static void add_constants(struct builder *b) {
 
                 t.has_strides = false;
                 b->g->constants[b->g->n_constants++] = (struct af_graph_constant){
-                        .value = add_value(b, AF_VALUE_CONST, i, &t, &where, ""), .bytes = c->bytes, .n_bytes = c->n_bytes};
+                        .value = add_value(b, AF_VALUE_CONST, i, &t, &where, AF_NONE), .bytes = c->bytes, .n_bytes = c->n_bytes};
         }
 }
 
@@ -135,7 +148,6 @@ static int add_node(struct builder *b, uint32_t index) {
         struct af_node *n = &b->g->nodes[b->g->n_nodes++];
         struct af_where where = {.list = "nodes", .index = index, .name = from->name};
         enum af_op op = af_op_from_name(from->op ? from->op : "");
-        char field[40];
 
         if (op == AF_OP_INVALID) {
                 af_where_error(b->diags, &where, ".op", "send it as opaque", "unknown op \"%s\"", from->op ? from->op : "");
@@ -154,8 +166,7 @@ static int add_node(struct builder *b, uint32_t index) {
         n->source = index;
         n->effects = op == AF_OP_OPAQUE && attr_set(from, AF_ATTR_EFFECTS);
         for (uint32_t j = 0; j < from->n_outputs; j++) {
-                snprintf(field, sizeof(field), ".outputs[%u]", j);
-                ids[from->n_inputs + j] = add_value(b, AF_VALUE_NODE, index, &from->outputs[j], &where, field);
+                ids[from->n_inputs + j] = add_value(b, AF_VALUE_NODE, index, &from->outputs[j], &where, j);
                 b->g->values[ids[from->n_inputs + j]].out_index = j;
         }
         return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common end of both constructors (fragment, canonical bytes), and the check that passes call. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,17 +35,28 @@ int af_graph_copy_exprs(struct af_graph *g, const struct af_expr_pool *from) {
         return 0;
 }
 
-static void compare_dtype(struct af_infer_ctx *ctx, const struct af_value *v, const char *field, enum af_dtype inferred) {
-        if (inferred != AF_DTYPE_INVALID && inferred != v->dtype)
-                af_infer_fail(ctx, field, "%s is stated, but %s gives %s", af_dtype_name(v->dtype), ctx->info->name,
-                              af_dtype_name(inferred));
-        else if (inferred == AF_DTYPE_INVALID && !af_infer_dtype_allowed(ctx->op, ctx->n_in ? ctx->in[0].dtype : 0, v->dtype))
-                af_infer_fail(ctx, field, "%s%s%s cannot give %s", ctx->info->name, ctx->n_in ? " of " : "",
-                              ctx->n_in ? af_dtype_name(ctx->in[0].dtype) : "", af_dtype_name(v->dtype));
+/* A mistake in what output j states; part: ".dtype" or ".shape". */
+AF_PRINTF(4, 5) static void output_fail(struct af_infer_ctx *ctx, uint32_t j, const char *part, const char *fmt, ...) {
+        char field[48], what[1024];
+        va_list args;
+
+        snprintf(field, sizeof(field), ".outputs[%u]%s", j, part);
+        va_start(args, fmt);
+        vsnprintf(what, sizeof(what), fmt, args);
+        va_end(args);
+        af_infer_fail(ctx, field, "%s", what);
 }
 
-static void compare_shape(struct af_infer_ctx *ctx, const struct af_value *v, const char *field, const struct af_inferred *inferred,
-                          uint32_t out) {
+static void compare_dtype(struct af_infer_ctx *ctx, const struct af_value *v, enum af_dtype inferred, uint32_t out) {
+        if (inferred != AF_DTYPE_INVALID && inferred != v->dtype)
+                output_fail(ctx, out, ".dtype", "%s is stated, but %s gives %s", af_dtype_name(v->dtype), ctx->info->name,
+                            af_dtype_name(inferred));
+        else if (inferred == AF_DTYPE_INVALID && !af_infer_dtype_allowed(ctx->op, ctx->n_in ? ctx->in[0].dtype : 0, v->dtype))
+                output_fail(ctx, out, ".dtype", "%s%s%s cannot give %s", ctx->info->name, ctx->n_in ? " of " : "",
+                            ctx->n_in ? af_dtype_name(ctx->in[0].dtype) : "", af_dtype_name(v->dtype));
+}
+
+static void compare_shape(struct af_infer_ctx *ctx, const struct af_value *v, const struct af_inferred *inferred, uint32_t out) {
         uint32_t dims[AF_LIMIT_RANK];
         bool equal = v->rank == inferred->rank;
 
@@ -53,8 +65,8 @@ static void compare_shape(struct af_infer_ctx *ctx, const struct af_value *v, co
         for (uint32_t i = 0; equal && i < v->rank; i++)
                 equal = af_dims_equal(ctx->exprs, &ctx->facts, v->dims[i], dims[i]);
         if (!equal)
-                af_infer_fail(ctx, field, "%s is stated, but %s gives %s", af_infer_dims_text(ctx, v->dims, v->rank), ctx->info->name,
-                              af_infer_dims_text(ctx, dims, inferred->rank));
+                output_fail(ctx, out, ".shape", "%s is stated, but %s gives %s", af_infer_dims_text(ctx, v->dims, v->rank), ctx->info->name,
+                            af_infer_dims_text(ctx, dims, inferred->rank));
 }
 
 /* iota's numbers must be whole where its result is. */
@@ -69,8 +81,6 @@ static void check_iota(struct af_infer_ctx *ctx, enum af_dtype d) {
 
 static void compare_outputs(struct af_infer_ctx *ctx, const struct af_graph *g, const struct af_node *n,
                             const struct af_inferred *inferred) {
-        char field[48];
-
         if (n->n_out != inferred->n_out) {
                 if (ctx->info->flags & AF_OP_SEVERAL) /* else build.c has said it */
                         af_infer_fail(ctx, ".outputs", "%u outputs are stated, but %s gives %u", n->n_out, ctx->info->name,
@@ -79,10 +89,8 @@ static void compare_outputs(struct af_infer_ctx *ctx, const struct af_graph *g, 
         }
         for (uint32_t j = 0; j < n->n_out; j++) {
                 const struct af_value *v = &g->values[n->out[j]];
-                snprintf(field, sizeof(field), ".outputs[%u].dtype", j);
-                compare_dtype(ctx, v, field, inferred->dtype);
-                snprintf(field, sizeof(field), ".outputs[%u].shape", j);
-                compare_shape(ctx, v, field, inferred, j);
+                compare_dtype(ctx, v, inferred->dtype, j);
+                compare_shape(ctx, v, inferred, j);
         }
         if (n->op == AF_OP_IOTA)
                 check_iota(ctx, g->values[n->out[0]].dtype);
@@ -104,11 +112,9 @@ static bool attrs_equal(const struct af_attr *a, uint32_t n_a, const struct af_a
         return true;
 }
 
-static int infer_one(struct af_graph *g, uint32_t index, struct af_infer_operand *operands, const struct af_symbol_facts *facts, bool fix,
-                     struct af_diags *diags) {
+/* ctx: the same for all nodes of a graph, but for what is set here. */
+static int infer_one(struct af_infer_ctx *ctx, struct af_graph *g, uint32_t index, struct af_infer_operand *operands, bool fix) {
         struct af_node *n = &g->nodes[index];
-        struct af_infer_ctx ctx = {
-                .exprs = &g->exprs, .arena = g->arena, .diags = diags, .where = af_where_node(g, index), .facts = *facts};
         const struct af_attr *attrs;
         struct af_inferred inferred;
         uint32_t n_attrs;
@@ -120,26 +126,28 @@ static int infer_one(struct af_graph *g, uint32_t index, struct af_infer_operand
                 operands[j] = (struct af_infer_operand){.dtype = v->dtype, .rank = v->rank, .dims = v->dims};
                 operands[j].scalar = af_value_is_scalar(g, n->in[j]);
         }
-        ctx.op = n->op;
-        ctx.in = operands;
-        ctx.n_in = n->n_in;
-        int r = af_infer_node(&ctx, n->attrs, n->n_attrs, &inferred, &attrs, &n_attrs);
+        ctx->where = af_where_node(g, index);
+        ctx->op = n->op;
+        ctx->in = operands;
+        ctx->n_in = n->n_in;
+        int r = af_infer_node(ctx, n->attrs, n->n_attrs, &inferred, &attrs, &n_attrs);
         if (r < 0)
                 return r;
         if (r > 0)
                 return 0;
-        if (ctx.info->shape_rule != AF_SHAPE_DECLARED)
-                compare_outputs(&ctx, g, n, &inferred);
+        if (ctx->info->shape_rule != AF_SHAPE_DECLARED)
+                compare_outputs(ctx, g, n, &inferred);
         if (!fix && !attrs_equal(attrs, n_attrs, n->attrs, n->n_attrs))
-                af_infer_fail(&ctx, ".attrs", "not in normal form");
+                af_infer_fail(ctx, ".attrs", "not in normal form");
         if (fix) {
                 n->attrs = attrs;
                 n->n_attrs = n_attrs;
         }
-        return ctx.error;
+        return ctx->error;
 }
 
 int af_graph_infer(struct af_graph *g, const struct af_symbol_facts *facts, bool fix, struct af_diags *diags) {
+        struct af_infer_ctx ctx = {.exprs = &g->exprs, .arena = g->arena, .diags = diags, .facts = *facts};
         struct af_infer_operand *operands;
         uint32_t max_in = 1;
 
@@ -149,7 +157,7 @@ int af_graph_infer(struct af_graph *g, const struct af_symbol_facts *facts, bool
         if (!operands)
                 return -ENOMEM;
         for (uint32_t i = 0; i < g->n_nodes; i++) {
-                int r = infer_one(g, i, operands, facts, fix, diags);
+                int r = infer_one(&ctx, g, i, operands, fix);
                 if (r < 0)
                         return r;
         }

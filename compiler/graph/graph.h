@@ -32,16 +32,13 @@ struct af_graph_constant {
         const uint8_t *bytes;
         size_t n_bytes;
 };
-struct af_node {
+struct af_node { /* a cache line */
         enum af_op op;
-        const uint32_t *in; /* value ids */
-        uint32_t n_in;
-        const uint32_t *out;
-        uint32_t n_out;
+        uint32_t n_in, n_out, n_attrs;
+        const uint32_t *in, *out;    /* value ids */
         const struct af_attr *attrs; /* sorted by key; defaults filled in; axes normalised: non-negative, sorted, unique */
-        uint32_t n_attrs;
-        const char *name, *origin; /* not in the key; may be NULL */
-        uint32_t source;           /* index of this node in the sender's list (canonical bytes: its own number) */
+        const char *name, *origin;   /* not in the key; may be NULL */
+        uint32_t source;             /* index of this node in the sender's list (canonical bytes: its own number) */
         bool effects;
         bool piece; /* only a part of node `source`, made by compiler/rewrite: no step of its own */
 };

@@ -11,35 +11,40 @@ int af_names_init(struct af_names *names, struct af_arena *arena, uint32_t n_max
         while (size < n_max + n_max / 2)
                 size *= 2;
         *names = (struct af_names){
-                .keys = af_arena_calloc(arena, size, sizeof(*names->keys)),
-                .ids = af_arena_calloc(arena, size, sizeof(*names->ids)),
+                .slots = af_arena_calloc(arena, size, sizeof(*names->slots)),
                 .mask = size - 1,
         };
         /* Address space randomisation is seed enough. */
-        names->seed = (uint64_t)(uintptr_t)names->keys ^ (uint64_t)(uintptr_t)&names->seed << 20;
-        return names->keys && names->ids ? 0 : -ENOMEM;
+        names->seed = (uint64_t)(uintptr_t)names->slots ^ (uint64_t)(uintptr_t)&names->seed << 20;
+        return names->slots ? 0 : -ENOMEM;
 }
 
-static uint32_t slot_of(const struct af_names *names, const char *key) {
-        uint32_t slot = (uint32_t)XXH3_64bits_withSeed(key, strlen(key), names->seed) & names->mask;
+/* Where key is, or where it would go. */
+static struct af_names_slot *slot_of(const struct af_names *names, const char *key, uint32_t *ret_hash) {
+        uint32_t hash = (uint32_t)XXH3_64bits_withSeed(key, strlen(key), names->seed), at = hash & names->mask;
+        struct af_names_slot *slot = &names->slots[at];
 
-        while (names->keys[slot] && strcmp(names->keys[slot], key) != 0)
-                slot = (slot + 1) & names->mask;
+        while (slot->key && (slot->hash != hash || strcmp(slot->key, key) != 0)) {
+                at = (at + 1) & names->mask;
+                slot = &names->slots[at];
+        }
+        *ret_hash = hash;
         return slot;
 }
 
 uint32_t af_names_add(struct af_names *names, const char *key, uint32_t id) {
-        uint32_t slot = slot_of(names, key);
+        uint32_t hash;
+        struct af_names_slot *slot = slot_of(names, key, &hash);
 
-        if (names->keys[slot])
-                return names->ids[slot];
-        names->keys[slot] = key;
-        names->ids[slot] = id;
+        if (slot->key)
+                return slot->id;
+        *slot = (struct af_names_slot){.key = key, .hash = hash, .id = id};
         return AF_NONE;
 }
 
 uint32_t af_names_find(const struct af_names *names, const char *key) {
-        uint32_t slot = slot_of(names, key);
+        uint32_t hash;
+        const struct af_names_slot *slot = slot_of(names, key, &hash);
 
-        return names->keys[slot] ? names->ids[slot] : AF_NONE;
+        return slot->key ? slot->id : AF_NONE;
 }

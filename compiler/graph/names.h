@@ -4,9 +4,12 @@
 
 #include "base/arena.h"
 
+struct af_names_slot {
+        const char *key; /* NULL: empty; borrowed */
+        uint32_t hash, id;
+};
 struct af_names {
-        const char **keys; /* NULL: empty slot; borrowed */
-        uint32_t *ids;
+        struct af_names_slot *slots;
         uint32_t mask;
         uint64_t seed; /* differs per process, so that nobody can prepare colliding names; never shows in any output */
 };
