@@ -39,7 +39,7 @@ enum af_dtype af_op_result_dtype(enum af_op op, enum af_dtype d) {
 
 enum af_op af_op_from_name(const char *name) {
         for (unsigned i = 0; i < AF_N_OPS; i++)
-                if (!strcmp(infos[i].name, name))
+                if (infos[i].name[0] == name[0] && !strcmp(infos[i].name, name))
                         return (enum af_op)i;
         return AF_OP_INVALID;
 }

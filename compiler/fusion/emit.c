@@ -174,26 +174,69 @@ static void put_gain(const struct fuse_record *r, struct af_buf *buf) {
                 af_buf_put_str(buf, r->launches_saved ? "a launch saved" : "a view costs nothing");
 }
 
-static int add_decision(struct fuse *f, struct af_fusion *ret, const struct fuse_record *r, struct af_buf *buf) {
-        struct af_decision *d = &ret->decisions[ret->n_decisions++];
-        af_buf_clear(buf);
+static bool is_beside(const struct fuse_record *r) {
+        return r->rule && strcmp(r->rule->type, "siblings") == 0;
+}
+
+static void put_reason(const struct fuse *f, const struct fuse_record *r, struct af_buf *buf) {
         if (r->why == FUSE_MERGED)
                 put_gain(r, buf);
         else
                 put_refusal(f, r, buf);
         af_buf_put_str(buf, ": ");
         put_node(f->g, r->producer, buf);
-        af_buf_put_str(buf, r->rule && strcmp(r->rule->type, "siblings") == 0 ? " beside " : " into ");
+        af_buf_put_str(buf, is_beside(r) ? " beside " : " into ");
         put_node(f->g, r->consumer, buf);
-        if (af_buf_error(buf))
+}
+
+/* Reasons by what they are written from: large graphs repeat a few of them. */
+struct reasons {
+        struct af_intern known; /* facts */
+        const char **texts;     /* by their number */
+        uint32_t cap;
+        struct af_buf buf;
+};
+
+static void put_node_facts(const struct af_graph *g, uint32_t node, struct af_buf *buf) {
+        const struct af_node *n = &g->nodes[node];
+        const struct af_value *v = n->n_out > 0 ? &g->values[n->out[0]] : NULL;
+        uint32_t head[3] = {n->op, v ? v->dtype : AF_NONE, v ? v->rank : 0};
+        af_buf_put(buf, head, sizeof(head));
+        if (v && v->rank > 0)
+                af_buf_put(buf, v->dims, v->rank * sizeof(*v->dims));
+}
+
+static int get_reason(struct fuse *f, struct reasons *reasons, const struct fuse_record *r, const char **ret_text) {
+        struct af_buf *buf = &reasons->buf;
+        int64_t head[] = {r->why, is_beside(r), r->apart, r->together, r->launches_saved, (int64_t)(intptr_t)r->text};
+        uint32_t number;
+        bool fresh;
+        af_buf_clear(buf);
+        af_buf_put(buf, head, sizeof(head));
+        put_node_facts(f->g, r->producer, buf);
+        put_node_facts(f->g, r->consumer, buf);
+        if (af_buf_error(buf) || af_intern_put(&reasons->known, buf->data, buf->size, &number, &fresh))
                 return -ENOMEM;
+        if (fresh) {
+                if (af_arena_grow(&f->scratch, &reasons->texts, &reasons->cap, number + 1, sizeof(*reasons->texts)))
+                        return -ENOMEM;
+                af_buf_clear(buf);
+                put_reason(f, r, buf);
+                if (af_buf_error(buf) || !(reasons->texts[number] = af_arena_memdup(f->g->arena, buf->data, buf->size)))
+                        return -ENOMEM;
+        }
+        *ret_text = reasons->texts[number];
+        return 0;
+}
+
+static int add_decision(struct fuse *f, struct af_fusion *ret, const struct fuse_record *r, struct reasons *reasons) {
+        struct af_decision *d = &ret->decisions[ret->n_decisions++];
         *d = (struct af_decision){.kind = r->why == FUSE_MERGED ? AF_DECISION_MERGED : AF_DECISION_REFUSED,
                                   .consumer = r->consumer,
                                   .producer = r->producer,
                                   .rule = r->rule,
-                                  .bytes_saved = r->why == FUSE_MERGED ? r->apart - r->together : 0,
-                                  .reason = af_arena_memdup(f->g->arena, buf->data, buf->size)};
-        return d->reason ? 0 : -ENOMEM;
+                                  .bytes_saved = r->why == FUSE_MERGED ? r->apart - r->together : 0};
+        return get_reason(f, reasons, r, &d->reason);
 }
 
 struct pair {
@@ -253,7 +296,7 @@ static int keep_records(struct fuse *f, struct pair **ret_pairs, uint32_t *ret_n
 
 static int emit_decisions(struct fuse *f, struct af_fusion *ret) {
         const struct af_graph *g = f->g;
-        AF_CLEANUP(af_buf_deinit) struct af_buf buf = AF_BUF_INIT;
+        struct reasons reasons = {0};
         struct pair *pairs;
         uint32_t n, n_fallbacks = 0;
         int r = keep_records(f, &pairs, &n);
@@ -262,9 +305,12 @@ static int emit_decisions(struct fuse *f, struct af_fusion *ret) {
         ret->decisions = r ? NULL : af_arena_calloc(g->arena, (size_t)n + n_fallbacks, sizeof(*ret->decisions));
         if (!ret->decisions)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n; i++)
-                if ((r = add_decision(f, ret, &f->records[pairs[i].record], &buf)))
-                        return r;
+        af_intern_init(&reasons.known, &f->scratch);
+        for (uint32_t i = 0; i < n && r == 0; i++)
+                r = add_decision(f, ret, &f->records[pairs[i].record], &reasons);
+        af_buf_deinit(&reasons.buf);
+        if (r)
+                return r;
         for (uint32_t i = 0; i < g->n_nodes; i++)
                 if (f->fallback[i])
                         ret->decisions[ret->n_decisions++] = (struct af_decision){
