@@ -131,7 +131,8 @@ def a_killed_compile_is_retried_once_alone():
     """C13"""
     with Server(jobs=4) as s:
         c = s.client()
-        assert c.ask('kernels=a compile=once').kind == RESULT
+        a = c.ask('kernels=a compile=once')
+        assert a.kind == RESULT, a
         a = c.ask('kernels=b compile=crash')
         assert a.code == 'job_died' and a.retryable and 'signal 9' in a.text, a
         b = c.ask('kernels=d compile=killed')
@@ -234,7 +235,8 @@ def a_full_store_still_answers():
         assert a.kind == RESULT and len(list(a.binaries().values())[0]) == 2000000
         st = c.stats()
         assert st['store']['not_stored'] == 1 and st['store']['records']['kernels'] == 0, st['store']
-        assert c.ask('kernels=small').kind == RESULT
+        a = c.ask('kernels=small')
+        assert a.kind == RESULT, a
         st = c.stats()
         assert st['store']['records']['kernels'] == 1, st['store']
         c.close()
@@ -258,7 +260,8 @@ def a_full_disk_and_then_space_again():
         s.start()
         c = s.client()
         for i in range(4):
-            assert c.ask(f'kernels=f{i} size=300000').kind == RESULT
+            a = c.ask(f'kernels=f{i} size=300000')
+            assert a.kind == RESULT, a
         assert c.stats()['store']['not_stored'] == 0
         s.stop()
         s.start()

@@ -71,8 +71,10 @@ def requests_that_wait_hold_bounded_memory():
         eventually(lambda: d.stats()['in_flight']['requests'] == 0, 'all are canceled')
         eventually(lambda: d.stats()['memory']['held_bytes'] == 0, 'nothing is held')
         big = b'plan=fail big=' + b'z' * (60 << 20)  # alone it may be as large as a frame
-        assert d.ask(big).code == 'invalid'
-        assert d.ask('kernels=a').kind == RESULT
+        a = d.ask(big)
+        assert a.code == 'invalid', a
+        a = d.ask('kernels=a')
+        assert a.kind == RESULT, a
         eventually(lambda: d.stats()['memory']['held_bytes'] == 0, 'nothing is held')
         c.close(), d.close()
         s.no_leftovers()
@@ -168,7 +170,8 @@ def mutated_canonical_forms():
         c = s.client()
         texts = [open(p, 'rb').read() for p in SAMPLES]
         for t in texts:
-            assert c.ask(t, text=True).kind == RESULT
+            a = c.ask(t, text=True)
+            assert a.kind == RESULT, a
         forms = canonical_forms(s.state)
         assert len(forms) == len(texts), len(forms)
         with Bystander(s, texts[0], text=True):

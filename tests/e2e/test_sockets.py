@@ -347,7 +347,8 @@ def socket_activation():
         shell = ['sh', '-c', 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@"', 'sh']
         s.start(wait=False, prefix=shell, preexec_fn=become, close_fds=False)
         assert early.read().kind == HELLO
-        assert early.ask('kernels=a').kind == RESULT
+        a = early.ask('kernels=a')
+        assert a.kind == RESULT, a
         early.close()
         assert s.stop() == 0
         assert os.path.exists(s.path), "systemd's socket stays"

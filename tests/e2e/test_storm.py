@@ -232,7 +232,8 @@ def a_forked_client():
     with Server(fake=False) as s:
         c = s.client()
         for t in TEXTS[:2]:
-            assert c.ask(t, text=True).kind == RESULT
+            a = c.ask(t, text=True)
+            assert a.kind == RESULT, a
         mine = c.send(TEXTS[0], text=True)
         pid = os.fork()
         if pid == 0:

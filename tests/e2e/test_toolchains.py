@@ -132,7 +132,8 @@ def reinstalled_in_the_same_bytes_it_still_hits():
 def a_removed_toolchain_is_named():
     with Driver() as d:
         c = d.server.client()
-        assert c.ask(FIRST, text=True).kind == RESULT
+        a = c.ask(FIRST, text=True)
+        assert a.kind == RESULT, a
         os.rename(d.path, d.path + '.away')
         a = eventually(lambda: (lambda x: x if x.kind == ERROR else None)(c.ask(second(1), text=True)), 'an error')
         assert a.code == 'toolchain' and d.path in a.text, a

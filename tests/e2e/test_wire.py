@@ -147,7 +147,8 @@ def half_frames_have_a_deadline():
 def a_peer_that_does_not_read_is_not_read_from():
     with Server(read_timeout_s=3) as s:
         c = s.client(caps=0)
-        assert c.ask('size=2000000').kind == RESULT
+        a = c.ask('size=2000000')
+        assert a.kind == RESULT, a
         c.sock.settimeout(0.2)
         sent = 0
         try:
