@@ -33,6 +33,7 @@ void af_conn_close(struct af_conn *conn) {
         af_list_each (req, &conn->requests, struct af_request, in_conn)
                 af_request_drop(req);
         af_watch_stop(conn);
+        af_admin_stop(core, conn, 0);
         while (conn->out_head) {
                 struct af_out *out = conn->out_head;
 
@@ -309,7 +310,7 @@ static void conn_new(struct af_core *core, int fd) {
         af_list_init(&conn->requests);
         af_list_append(&core->conns, &conn->link);
         core->n_conns++;
-        core->stats.n_connections++;
+        conn->serial = ++core->stats.n_connections;
         af_core_need_tick(core);
         watch(conn);
         /* Half of the descriptors stay for jobs and bundles. */

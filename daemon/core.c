@@ -297,6 +297,7 @@ void af_core_drain(struct af_core *core) {
                 return;
         core->draining = true;
         core->drain_ns = af_clock_now_ns();
+        af_admin_stop(core, NULL, 0);
         af_event_server(core, "draining");
         stop_listening(core);
         af_list_each (conn, &core->conns, struct af_conn, link)
@@ -310,6 +311,7 @@ void af_core_close(struct af_core *core) {
         if (core->closing)
                 return;
         core->closing = true;
+        af_admin_stop(core, NULL, 0);
         stop_listening(core);
         af_list_each (conn, &core->conns, struct af_conn, link) {
                 struct af_failure f = {.code = AF_ERROR_DRAINING, .retryable = true, .text = (char *)"the server is going down"};

@@ -34,8 +34,8 @@
 
 #define AF_INLINE_BUNDLE_BYTES 4096u
 #define AF_MAX_UNREAD_FDS      8u
-#define AF_MAX_OUT_BYTES       (1u << 20) /* unsent bytes at which a connection is not read from */
-#define AF_MAX_FLIGHT_TRIES    4u         /* plans of one flight while the environment keeps moving */
+#define AF_MAX_OUT_BYTES       (1u << 20)  /* unsent bytes at which a connection is not read from */
+#define AF_MAX_FLIGHT_TRIES    4u          /* plans of one flight while the environment keeps moving */
 #define AF_SMALL_BODY          (64u << 10) /* taken however much others hold: a hello, a look-up, most fragments */
 
 /* One error answer. */
@@ -77,6 +77,7 @@ struct af_conn {
         int fd, events;
         enum af_conn_state state;
         struct ucred peer;
+        uint64_t serial; /* no other one ever has it */
         char name[64];
         bool takes_fds, doomed; /* doomed: closed from the loop, never under somebody who is sending */
         uint8_t head[AF_FRAME_HEADER_BYTES];
@@ -207,6 +208,7 @@ struct af_core_stats {
                 n_not_stored;
 };
 
+struct af_maintenance; /* admin.c */
 struct af_core {
         uv_loop_t *loop;
         struct af_config *config;
@@ -229,6 +231,7 @@ struct af_core {
         size_t bundle_bytes;
         uint32_t max_bundles; /* half of the descriptors; as many are for connections */
         struct af_workers workers;
+        struct af_maintenance *maintenance; /* under way; NULL: none */
         bool draining, closing;
         uint64_t drain_ns;
         struct af_core_stats stats;
@@ -399,3 +402,10 @@ struct af_ready_bundle *af_bundle_cache_get(struct af_core *core, const struct a
 void af_bundle_cache_clear(struct af_core *core);
 /* Maps it; NULL on failure. */
 const uint8_t *af_ready_bundle_map(struct af_ready_bundle *b);
+
+/* admin.c: what only the server's own user and root may ask (the caller has checked it) */
+void af_admin_maintain(struct af_conn *conn, uint64_t id, const uint8_t *body, size_t n);
+void af_admin_import(struct af_conn *conn, uint64_t id, const uint8_t *body, size_t n);
+/* The work at hand ends soon, without an answer: its asker left (conn, id; 0: any), or (conn NULL) the server goes down. True where it was
+ * meant. */
+bool af_admin_stop(struct af_core *core, const struct af_conn *conn, uint64_t id);

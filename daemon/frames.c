@@ -19,7 +19,7 @@
 size_t af_conn_max_body(const struct af_conn *conn, uint8_t type) {
         if (conn->state == AF_CONN_HELLO)
                 return MAX_HELLO_BODY;
-        if (type == AF_FRAME_SUBMIT)
+        if (type == AF_FRAME_SUBMIT || type == AF_FRAME_IMPORT)
                 return AF_FRAME_MAX_BODY;
         return type == AF_FRAME_TOUCH ? MAX_TOUCH_BODY : MAX_CONTROL_BODY;
 }
@@ -172,6 +172,8 @@ static void on_submit(struct af_conn *conn, const struct af_frame_header *h, con
 static void on_cancel(struct af_conn *conn, uint64_t id) {
         struct af_request *req = request_find(conn, id);
 
+        if (af_admin_stop(conn->core, conn, id))
+                return;
         /* One that is answered already: the answer is on its way, nothing more comes. */
         if (!req)
                 return;
@@ -208,13 +210,18 @@ static void on_watch(struct af_conn *conn, uint64_t id) {
         on_stats(conn, AF_FRAME_WATCH, id);
 }
 
+static bool owner_only(struct af_conn *conn, uint64_t id) {
+        if (owner(conn))
+                return true;
+        af_reply_error(conn, id, AF_ERROR_REFUSED, false, "only the server's own user and root may ask for this");
+        return false;
+}
+
 static void on_clear(struct af_conn *conn, uint64_t id) {
         int r;
 
-        if (!owner(conn)) {
-                af_reply_error(conn, id, AF_ERROR_REFUSED, false, "only the server's own user and root may clear");
+        if (!owner_only(conn, id))
                 return;
-        }
         af_bundle_cache_clear(conn->core);
         r = af_store_clear(conn->core->store);
         af_log(AF_LOG_INFO, "cleared by user %u, process %d", (unsigned)conn->peer.uid, (int)conn->peer.pid);
@@ -259,6 +266,14 @@ void af_conn_on_frame(struct af_conn *conn, const struct af_frame_header *h, con
                 break;
         case AF_FRAME_CLEAR:
                 on_clear(conn, h->request_id);
+                break;
+        case AF_FRAME_MAINTAIN:
+                if (owner_only(conn, h->request_id))
+                        af_admin_maintain(conn, h->request_id, body, n);
+                break;
+        case AF_FRAME_IMPORT:
+                if (owner_only(conn, h->request_id))
+                        af_admin_import(conn, h->request_id, body, n);
                 break;
         default:
                 protocol_error(conn, "a frame of this type is not for the server");

@@ -3,6 +3,7 @@
 #include "proto/bundle.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/bundle_layout.h"
@@ -199,4 +200,50 @@ int af_bundle_attach(const struct af_bundle *skeleton, const struct af_piece *bi
                 af_buf_patch_u32(&b.sections[AF_SECTION_KERNELS], at + 4, ref.size);
         }
         return af_bundle_finish(&b, skeleton->header->flags & (uint16_t)~AF_BUNDLE_SKELETON, out);
+}
+
+/* Where the first binary begins in BLOB; everything from there on is binaries. */
+static uint32_t first_binary(const struct af_bundle *b) {
+        uint32_t at = UINT32_MAX;
+
+        for (uint32_t i = 0; i < af_bundle_count(b, AF_SECTION_KERNELS); i++) {
+                const struct af_bundle_kernel *k = af_bundle_at(b, AF_SECTION_KERNELS, i);
+
+                at = AF_MIN(at, k->binary.offset);
+        }
+        return at;
+}
+
+int af_bundle_detach(const struct af_bundle *bundle, struct af_buf *out) {
+        AF_CLEANUP(af_bundle_builder_deinit) struct af_bundle_builder b;
+        AF_CLEANUP(af_buf_deinit) struct af_buf back = AF_BUF_INIT;
+        uint32_t n = af_bundle_count(bundle, AF_SECTION_KERNELS), at = first_binary(bundle);
+        struct af_piece *pieces = calloc(n + 1, sizeof(*pieces));
+        struct af_bundle skeleton;
+        size_t from = out->size;
+        int r = pieces ? 0 : -ENOMEM;
+
+        af_bundle_builder_init(&b);
+        if (r == 0 && (bundle->header->flags & AF_BUNDLE_SKELETON))
+                r = AF_BUNDLE_E_DAMAGED;
+        if (r == 0) {
+                builder_load(&b, bundle);
+                b.sections[AF_SECTION_BLOB].size = AF_MIN(b.sections[AF_SECTION_BLOB].size, (size_t)at);
+                for (uint32_t i = 0; i < n; i++) {
+                        const struct af_bundle_kernel *k = af_bundle_at(bundle, AF_SECTION_KERNELS, i);
+                        size_t ref = (size_t)i * sizeof(*k) + offsetof(struct af_bundle_kernel, binary);
+
+                        pieces[i] = (struct af_piece){af_bundle_blob(bundle, k->binary), k->binary.size};
+                        af_buf_patch_u32(&b.sections[AF_SECTION_KERNELS], ref, 0);
+                        af_buf_patch_u32(&b.sections[AF_SECTION_KERNELS], ref + 4, 0);
+                }
+                r = af_bundle_finish(&b, bundle->header->flags | AF_BUNDLE_SKELETON, out);
+        }
+        /* What was cut off had to be the binaries and nothing else. */
+        if (r == 0 && (af_bundle_open(out->data + from, out->size - from, &skeleton, NULL) != 0 ||
+                       af_bundle_attach(&skeleton, pieces, n, &back) != 0 || back.size != bundle->size ||
+                       memcmp(back.data, bundle->data, back.size) != 0))
+                r = AF_BUNDLE_E_DAMAGED;
+        free(pieces);
+        return r;
 }

@@ -210,6 +210,12 @@ const void *af_bundle_blob(const struct af_bundle *b, struct af_blob_ref ref);
 int af_bundle_attach(const struct af_bundle *skeleton, const struct af_piece *binaries, uint32_t n, struct af_buf *out) AF_WARN_UNUSED;
 
 /*
+ * The other way: what the store keeps of a whole bundle, appended to out; attaching the same binaries gives the same bytes again. 0,
+ * -ENOMEM, or AF_BUNDLE_E_DAMAGED: a skeleton, or binaries elsewhere than at the end.
+ */
+int af_bundle_detach(const struct af_bundle *bundle, struct af_buf *out) AF_WARN_UNUSED;
+
+/*
  * How a sender's fragment maps to canonical slots: kept by whoever has the names. inputs[i]: canonical input slot of the fragment's
  * i-th input, or AF_NONE (unused); nodes[i]: canonical number of its i-th node, or AF_NONE (dead). symbols likewise.
  */

@@ -23,21 +23,24 @@
 #define AF_FRAME_MAX_BODY     (72u << 20)
 
 enum af_frame_type {
-        AF_FRAME_HELLO = 1,    /* both ways, first; see tags */
-        AF_FRAME_SUBMIT = 2,   /* client: compile or look up */
-        AF_FRAME_PROGRESS = 3, /* server: TEXT, ELAPSED_MS, WAITERS */
-        AF_FRAME_PART = 4,     /* server: one finished kernel of a fragment (issue of streamed results); may be ignored */
-        AF_FRAME_RESULT = 5,   /* server: KEY, HIT, bundle as BUNDLE bytes or a sealed memfd (n_fds 1, BUNDLE_BYTES) */
-        AF_FRAME_ERROR = 6,    /* server: CODE, RETRYABLE, TEXT */
-        AF_FRAME_CANCEL = 7,   /* client: the request id is no longer wanted; answered by ERROR canceled */
-        AF_FRAME_TOUCH = 8,    /* client: KEYs used from a cheaper path, for recency; no answer */
-        AF_FRAME_DRAIN = 9,    /* server: finish what is under way elsewhere; no new requests are taken */
-        AF_FRAME_STATS = 10,   /* client: asks; server: JSON in TEXT */
-        AF_FRAME_CLEAR = 11,   /* client (same user or root): drops every entry; server: STATS-like reply */
-        AF_FRAME_WATCH = 12,   /* client: wants EVENTs from now on; server: JSON of STATS in TEXT */
-        AF_FRAME_EVENT = 13,   /* server, request id 0: EVENTs in order, LOST before them where some were dropped */
-        AF_FRAME_HISTORY = 14, /* client: QUERY; server: JSON in TEXT (docs/protocol.md) */
-        AF_FRAME_WHY = 15,     /* client: KEY or FRAGMENT; server: JSON in TEXT */
+        AF_FRAME_HELLO = 1,     /* both ways, first; see tags */
+        AF_FRAME_SUBMIT = 2,    /* client: compile or look up */
+        AF_FRAME_PROGRESS = 3,  /* server: TEXT, ELAPSED_MS, WAITERS */
+        AF_FRAME_PART = 4,      /* server: one finished kernel of a fragment (issue of streamed results); may be ignored */
+        AF_FRAME_RESULT = 5,    /* server: KEY, HIT, bundle as BUNDLE bytes or a sealed memfd (n_fds 1, BUNDLE_BYTES) */
+        AF_FRAME_ERROR = 6,     /* server: CODE, RETRYABLE, TEXT */
+        AF_FRAME_CANCEL = 7,    /* client: the request id is no longer wanted; answered by ERROR canceled */
+        AF_FRAME_TOUCH = 8,     /* client: KEYs used from a cheaper path, for recency; no answer */
+        AF_FRAME_DRAIN = 9,     /* server: finish what is under way elsewhere; no new requests are taken */
+        AF_FRAME_STATS = 10,    /* client: asks; server: JSON in TEXT */
+        AF_FRAME_CLEAR = 11,    /* client (same user or root): drops every entry; server: STATS-like reply */
+        AF_FRAME_WATCH = 12,    /* client: wants EVENTs from now on; server: JSON of STATS in TEXT */
+        AF_FRAME_EVENT = 13,    /* server, request id 0: EVENTs in order, LOST before them where some were dropped */
+        AF_FRAME_HISTORY = 14,  /* client: QUERY; server: JSON in TEXT (docs/protocol.md) */
+        AF_FRAME_WHY = 15,      /* client: KEY or FRAGMENT; server: JSON in TEXT */
+        AF_FRAME_MAINTAIN = 16, /* client (same user or root): QUERY; server: PROGRESS, then JSON in TEXT, an export with its file (n_fds 1,
+                                   BUNDLE_BYTES) */
+        AF_FRAME_IMPORT = 17,   /* client (same user or root): KEY, SOC, TOOLCHAIN, TWIN, CANON, BUNDLE; server: JSON in TEXT */
 };
 
 enum af_frame_tag {
@@ -66,6 +69,11 @@ enum af_frame_tag {
         AF_TAG_FRAGMENT = 42,     /* 32 bytes: digest of a fragment that the server has; in SUBMIT instead of its bytes */
         AF_TAG_QUERY = 43,        /* JSON object */
         AF_TAG_PEER_KIND = 44,    /* u8 AF_PEER_*, in hello */
+        AF_TAG_SOC = 48,          /* text: of a fragment's target, as asked for; "" is the default. TOOLCHAIN likewise */
+        AF_TAG_TOOLCHAIN = 49,
+        AF_TAG_TWIN = 50, /* u8 */
+        AF_TAG_DONE = 51, /* u64 of TOTAL, in the PROGRESS of MAINTAIN */
+        AF_TAG_TOTAL = 52,
 };
 #define AF_CAP_MEMFD 1u
 enum af_peer_kind { AF_PEER_CLIENT = 0, AF_PEER_GATE = 1 /* the nanomsg door: a quota of its own */ };

@@ -7,14 +7,15 @@
 #include "tools/commands.h"
 
 static const struct af_command *const commands[] = {
-        &af_command_compile, &af_command_run, &af_command_verify, &af_command_warm,
-        &af_command_explain, &af_command_key, &af_command_stats,  &af_command_clear,
+        &af_command_compile, &af_command_run,    &af_command_verify, &af_command_warm,   &af_command_explain,
+        &af_command_key,     &af_command_stats,  &af_command_clear,  &af_command_gc,     &af_command_verify_store,
+        &af_command_pack,    &af_command_export, &af_command_import, &af_command_keygen,
 };
 
 static void help(FILE *out) {
         fputs("usage: autofusectl COMMAND [options] …\n\ncommands:\n", out);
         for (size_t i = 0; i < AF_ARRAY_SIZE(commands); i++)
-                fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+                fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
         fputs("\nautofusectl COMMAND --help tells a command's options. Exit code: 0, 1 where it failed, 2 where it was called wrongly.\n",
               out);
 }

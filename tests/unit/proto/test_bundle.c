@@ -368,6 +368,25 @@ Test(bundle, attaches_binaries) {
         af_buf_deinit(&full);
 }
 
+Test(bundle, detaching_gives_the_skeleton_back) {
+        struct af_buf skeleton = finished(), full = AF_BUF_INIT, back = AF_BUF_INIT;
+        struct af_piece binary = {"ELF and more", 12};
+        struct af_bundle b, whole;
+
+        cr_assert_eq(af_bundle_open(skeleton.data, skeleton.size, &b, NULL), 0);
+        cr_assert_eq(af_bundle_attach(&b, &binary, 1, &full), 0);
+        cr_assert_eq(af_bundle_open(full.data, full.size, &whole, NULL), 0);
+        cr_assert_eq(af_bundle_detach(&whole, &back), 0);
+        cr_assert_eq(af_bundle_open(back.data, back.size, &b, NULL), 0);
+        cr_assert(b.header->flags & AF_BUNDLE_SKELETON);
+        af_buf_clear(&full);
+        cr_assert_eq(af_bundle_attach(&b, &binary, 1, &full), 0);
+        cr_assert_eq(af_bundle_detach(&b, &back), AF_BUNDLE_E_DAMAGED, "a skeleton already");
+        af_buf_deinit(&skeleton);
+        af_buf_deinit(&full);
+        af_buf_deinit(&back);
+}
+
 Test(bundle, finish_appends_and_passes_errors_on) {
         struct sample s = sample_make();
         struct af_buf out = AF_BUF_INIT;
