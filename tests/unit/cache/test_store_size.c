@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growth, eviction, walks over the store. */
+#include "tests/unit/cache/store_fixture.h"
+
+Test(store_size, the_map_grows, .init = setup, .fini = teardown) {
+        struct af_store *s = open_sized(1u << 20, 64u << 20);
+        static uint8_t value[300000];
+        struct af_store_stats st;
+        char key[32];
+
+        for (int i = 0; i < 30; i++) {
+                struct af_store_record r = big_record(i, key, value, sizeof(value));
+                char *got;
+
+                cr_assert_eq(put_wait(s, &r, 1), 0);
+                got = get(s, key, NULL);
+                cr_assert_not_null(got);
+                free(got);
+        }
+        af_store_stats(s, &st);
+        cr_assert_gt(st.map_bytes, 9000000u);
+        cr_assert_eq(st.n_evicted, 0u);
+        af_store_close(s);
+}
+
+Test(store_size, stays_below_its_limit_by_evicting_the_stale, .init = setup, .fini = teardown, .timeout = 120) {
+        struct af_store *s = open_sized(1u << 20, 8u << 20);
+        static uint8_t value[50000];
+        struct af_store_stats st;
+        char key[32];
+
+        for (int i = 0; i < 600; i++) {
+                struct af_store_record r = big_record(i, key, value, sizeof(value));
+                char *got;
+
+                cr_assert_eq(put_wait(s, &r, 1), 0, "put %d", i);
+                got = get(s, key, NULL);
+                cr_assert_not_null(got, "a record just put is there");
+                free(got);
+        }
+        af_store_stats(s, &st);
+        cr_assert_leq(st.map_bytes, 8u << 20);
+        cr_assert_leq(st.used_bytes, (8u << 20) / 5 * 4 + 200000);
+        cr_assert_gt(st.n_evicted, 300u);
+        cr_assert_gt(st.n_records[AF_TABLE_KERNELS], 60u);
+        cr_assert_eq(st.n_put_failed, 0u);
+        af_store_close(s);
+}
+
+struct seen {
+        struct af_store *store;
+        uint32_t n, stop_at;
+        char last[32];
+};
+
+static bool see(void *userdata, const struct af_store_record *r, uint32_t used_minute) {
+        struct seen *seen = userdata;
+        char key[32] = {0};
+
+        memcpy(key, r->key, r->key_size);
+        cr_assert_str_eq(r->value, key);
+        cr_assert_gt(used_minute, 0u);
+        cr_assert_lt(strcmp(seen->last, key), 0, "in order, each once");
+        strcpy(seen->last, key);
+        return ++seen->n != seen->stop_at;
+}
+
+static void put_many(struct af_store *s, int n) {
+        char key[32];
+
+        for (int i = 0; i < n; i++) {
+                struct af_store_record r;
+
+                snprintf(key, sizeof(key), "key%05d", i);
+                r = kernel(key, key, strlen(key) + 1);
+                cr_assert_eq(i + 1 < n ? af_store_put(s, &r, 1, NULL, NULL) : put_wait(s, &r, 1), 0);
+        }
+}
+
+static void *walk_all(void *userdata) {
+        struct seen *seen = userdata;
+        struct af_store_walk w = {.table = AF_TABLE_KERNELS, .visit = see, .userdata = seen};
+
+        while (af_store_walk(seen->store, &w, 7, 1u << 20) == 0)
+                ;
+        return NULL;
+}
+
+Test(store_size, a_walk_in_slices_sees_each_record_once, .init = setup, .fini = teardown) {
+        struct af_store *s = open_store();
+        struct seen seen = {.store = s}, half = {.store = s, .stop_at = 40};
+        struct af_store_walk w = {.table = AF_TABLE_KERNELS, .visit = see, .userdata = &half};
+        pthread_t thread;
+
+        put_many(s, 100);
+        cr_assert_eq(pthread_create(&thread, NULL, walk_all, &seen), 0);
+        cr_assert(has(s, "key00042", "key00042"), "reads go on meanwhile");
+        pthread_join(thread, NULL);
+        cr_assert_eq(seen.n, 100u);
+        cr_assert_eq(af_store_walk(s, &w, 1000, 1u << 20), 0, "the visitor had enough");
+        cr_assert_eq(half.n, 40u);
+        cr_assert_eq(af_store_walk(s, &w, 1000, 1u << 20), AF_STORE_E_MISS);
+        cr_assert_eq(half.n, 100u);
+        cr_assert_eq(w.n_records, 100u);
+        af_store_close(s);
+}
+
+Test(store_size, deleted_records_are_gone_for_good, .init = setup, .fini = teardown) {
+        struct af_store *s = open_store();
+        struct af_store_record rs[3] = {kernel("key00003", NULL, 0), kernel("key00009", NULL, 0), kernel("none", NULL, 0)};
+
+        put_many(s, 20);
+        cr_assert_eq(af_store_delete(s, rs, 3), 0);
+        af_store_close(s);
+        s = open_store();
+        cr_assert_null(get(s, "key00003", NULL));
+        cr_assert_null(get(s, "key00009", NULL));
+        cr_assert(has(s, "key00004", "key00004"));
+        af_store_close(s);
+}
+
+Test(store_size, trimming_evicts_down_to_a_size, .init = setup, .fini = teardown) {
+        struct af_store *s = open_sized(8u << 20, 8u << 20);
+        static uint8_t value[50000];
+        struct af_store_stats st;
+        char key[32];
+
+        for (int i = 0; i < 80; i++) {
+                struct af_store_record r = big_record(i, key, value, sizeof(value));
+
+                cr_assert_eq(put_wait(s, &r, 1), 0);
+        }
+        af_store_stats(s, &st);
+        cr_assert_gt(st.used_bytes, 3u << 20);
+        cr_assert_eq(af_store_trim(s, 2u << 20), 0);
+        af_store_stats(s, &st);
+        cr_assert_leq(st.used_bytes, 2u << 20);
+        cr_assert_gt(st.n_records[AF_TABLE_KERNELS], 20u);
+        cr_assert_eq(af_store_trim(s, 0), 0, "ends where nothing is left");
+        af_store_stats(s, &st);
+        cr_assert_eq(st.n_records[AF_TABLE_KERNELS], 0u);
+        af_store_close(s);
+}
+
+Test(store_size, one_too_large_costs_the_others_nothing, .init = setup, .fini = teardown) {
+        struct af_store *s = open_sized(1u << 20, 2u << 20);
+        uint8_t *value = calloc(1, 3u << 20);
+        struct af_store_record large = kernel("large", value, 3u << 20), small = kernel("small", "v", 2);
+        struct af_store_stats st;
+
+        cr_assert_eq(put_wait(s, &large, 1), AF_STORE_E_FULL);
+        cr_assert_eq(put_wait(s, &small, 1), 0);
+        cr_assert(has(s, "small", "v"));
+        af_store_stats(s, &st);
+        cr_assert_eq(st.n_put_failed, 1u);
+        free(value);
+        af_store_close(s);
+}
