@@ -61,6 +61,19 @@ static const char *parse_level(struct af_config *c, const struct key *k, const c
         return "must be error, warning, info or debug";
 }
 
+static const char *parse_switch(struct af_config *c, const struct key *k, const char *value) {
+        bool on = strcmp(value, "on") == 0;
+
+        *(bool *)((char *)c + k->field) = on;
+        return on || strcmp(value, "off") == 0 ? NULL : "must be on or off";
+}
+
+static const char *parse_mode(struct af_config *c, const struct key *k, const char *value) {
+        bool octal = strspn(value, "01234567") == strlen(value) && *value && strtoul(value, NULL, 8) <= 0666;
+
+        return octal ? parse_string(c, k, value) : "must be a file's mode, as 0660";
+}
+
 /* Splits at blanks and commas; each value adds to what is there. */
 static const char *parse_list(struct af_config *c, const struct key *k, const char *value) {
         const char ***field = (const char ***)((char *)c + k->field), **list = *field;
@@ -141,6 +154,12 @@ static const struct key keys[] = {
         {"drain_timeout_s", parse_number, FIELD(drain_timeout_s), "60", 0, 86400, "after SIGTERM, for what is in flight"},
         {"read_timeout_s", parse_number, FIELD(read_timeout_s), "30", 1, 3600,
          "for a hello, for the rest of a frame, for a peer that does not read"},
+        {"gate", parse_switch, FIELD(gate), "on", 0, 0, "on or off: the nanomsg door and events beside the socket (gate.ipc, events.ipc)"},
+        {"gate_path", parse_path, FIELD(gate_path), NULL, 0, 0, "the gate program"},
+        {"gate_mode", parse_mode, FIELD(gate_mode), "0600", 0, 0, "mode of gate.ipc and events.ipc; users of allow_uid are added to it"},
+        {"gate_requests", parse_number, FIELD(gate_requests), "256", 1, 1000000, "outstanding at the gate"},
+        {"gate_message_mib", parse_number, FIELD(gate_message_mib), "16", 1, 64, "largest request and reply of the gate"},
+        {"gate_memory_mib", parse_number, FIELD(gate_memory_mib), "1024", 256, MIB_MAX, "address space of the gate"},
         {"max_connections", parse_number, FIELD(max_connections), "4096", 1, 1000000, "clients at once"},
         {"max_requests", parse_number, FIELD(max_requests), "1024", 1, 1000000, "outstanding on one connection"},
 };

@@ -30,6 +30,10 @@ struct af_config {
         uint64_t bundle_cache_mib; /* memfds of bundles kept */
         uint64_t receive_mib;      /* request bodies in memory, all connections together */
         uint64_t plan_timeout_s, compile_timeout_s, request_timeout_s, drain_timeout_s, read_timeout_s;
+        bool gate;             /* autofused-gate runs beside */
+        const char *gate_path; /* NULL: beside this program, or the installed one */
+        const char *gate_mode; /* octal digits */
+        uint64_t gate_requests, gate_message_mib, gate_memory_mib;
         uint64_t max_connections, max_requests;                          /* of the process; outstanding per connection */
         struct af_toolchain_config toolchains[AF_CONFIG_MAX_TOOLCHAINS]; /* operator's, by `toolchain.ID.KEY` */
         uint32_t n_toolchains;

@@ -212,6 +212,7 @@ int af_core_init(struct af_core *core, uv_loop_t *loop, struct af_config *config
         uv_timer_init(loop, &core->fd_timer);
         core->tick.data = core->kick.data = core->fd_timer.data = core;
         af_events_init(core);
+        af_gate_child_init(core);
         return make_paths(core);
 }
 
@@ -260,6 +261,7 @@ int af_core_start(struct af_core *core) {
         uv_poll_start(&core->listen_poll, UV_READABLE, on_listen);
         core->listening = true;
         load_default_environment(core);
+        af_gate_child_start(core);
         return 0;
 }
 
@@ -270,6 +272,7 @@ void af_core_reload(struct af_core *core, struct af_config *config) {
         af_bundle_cache_clear(core); /* what a fragment's default stands for may be another */
         af_environments_invalidate(core);
         load_default_environment(core);
+        af_gate_child_start(core);
         af_core_kick(core);
 }
 
@@ -295,14 +298,15 @@ void af_core_check_drained(struct af_core *core) {
 void af_core_drain(struct af_core *core) {
         if (core->draining)
                 return;
-        core->draining = true;
-        core->drain_ns = af_clock_now_ns();
         af_admin_stop(core, NULL, 0);
-        af_event_server(core, "draining");
         stop_listening(core);
+        af_event_server(core, "draining");
+        /* Before it counts as draining: the last frame that went out would end everything, these connections too. */
         af_list_each (conn, &core->conns, struct af_conn, link)
                 if (conn->state == AF_CONN_OPEN)
                         af_reply_drain(conn);
+        core->draining = true;
+        core->drain_ns = af_clock_now_ns();
         af_core_need_tick(core);
         af_core_check_drained(core);
 }
@@ -333,6 +337,7 @@ void af_core_close(struct af_core *core) {
         uv_close((uv_handle_t *)&core->kick, NULL);
         uv_close((uv_handle_t *)&core->fd_timer, NULL);
         af_events_close(core);
+        af_gate_child_close(core);
         if (core->store_poll.data) {
                 uv_poll_stop(&core->store_poll);
                 uv_close((uv_handle_t *)&core->store_poll, NULL);
@@ -346,6 +351,7 @@ void af_core_deinit(struct af_core *core) {
                 af_environment_free(env);
         if (core->reserve_fd >= 0)
                 close(core->reserve_fd);
+        af_gate_child_deinit(core);
         free(core->state_dir);
         free(core->job_path);
         free(core->tmp_dir);

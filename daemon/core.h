@@ -23,6 +23,7 @@
 #include "daemon/blob.h"
 #include "daemon/config.h"
 #include "daemon/events.h"
+#include "daemon/gate_child.h"
 #include "daemon/jobwire.h"
 #include "daemon/list.h"
 #include "daemon/listen.h"
@@ -79,6 +80,7 @@ struct af_conn {
         struct ucred peer;
         uint64_t serial; /* no other one ever has it */
         char name[64];
+        enum af_peer_kind kind;
         bool takes_fds, doomed; /* doomed: closed from the loop, never under somebody who is sending */
         uint8_t head[AF_FRAME_HEADER_BYTES];
         size_t n_head;
@@ -236,6 +238,7 @@ struct af_core {
         uint64_t drain_ns;
         struct af_core_stats stats;
         struct af_events events;
+        struct af_gate_child gate;
         void (*on_drained)(struct af_core *core);
 };
 

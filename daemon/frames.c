@@ -95,6 +95,8 @@ static void on_hello(struct af_conn *conn, const struct af_frame_header *h, cons
                 return;
         }
         take_name(conn, body, n);
+        if (owner(conn) && af_frame_find(body, n, AF_TAG_PEER_KIND, 1, &f) && f.p[0] == AF_PEER_GATE)
+                conn->kind = AF_PEER_GATE;
         conn->takes_fds = af_frame_find(body, n, AF_TAG_CAPABILITIES, 8, &f) && (af_field_u64(&f) & AF_CAP_MEMFD);
         conn->state = AF_CONN_OPEN;
         reply_hello(conn, h->request_id);
@@ -148,7 +150,7 @@ static void on_submit(struct af_conn *conn, const struct af_frame_header *h, con
                 protocol_error(conn, "this request id is in use");
                 return;
         }
-        if (conn->n_requests >= core->config->max_requests) {
+        if (conn->n_requests >= (conn->kind == AF_PEER_GATE ? core->config->gate_requests : core->config->max_requests)) {
                 af_reply_error(conn, h->request_id, AF_ERROR_BUSY, true, "too many requests outstanding on this connection");
                 return;
         }

@@ -170,6 +170,15 @@ int af_listener_open(struct af_listener *l, const char *path, char **ret_why) {
         return r;
 }
 
+char *af_listener_path(const struct af_listener *l) {
+        struct sockaddr_un addr = {0};
+        socklen_t n = sizeof(addr);
+
+        if (getsockname(l->fd, (struct sockaddr *)&addr, &n) < 0 || addr.sun_path[0] != '/')
+                return NULL;
+        return strndup(addr.sun_path, sizeof(addr.sun_path));
+}
+
 void af_listener_close(struct af_listener *l) {
         if (l->path)
                 unlink(l->path);

@@ -21,4 +21,6 @@ enum { AF_LISTEN_E_REFUSED = 1 };
  */
 int af_listener_open(struct af_listener *l, const char *path, char **ret_why) AF_WARN_UNUSED;
 /* Stops listening; removes the socket file that is ours. */
+/* Where it listens: malloc'd; NULL where that has no path, or no memory. */
+char *af_listener_path(const struct af_listener *l) AF_WARN_UNUSED;
 void af_listener_close(struct af_listener *l);

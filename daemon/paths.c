@@ -45,21 +45,32 @@ char *af_path_state_dir(void) {
         return pw && pw->pw_dir && pw->pw_dir[0] == '/' && pw->pw_dir[1] ? format(pw->pw_dir, "/.local/state/autofused") : NULL;
 }
 
-char *af_path_job(void) {
-        /* In a build tree; in a tree moved after its installation. */
-        static const char *const places[] = {"/autofused-job", "/../libexec/autofused/autofused-job"};
-        char self[4096];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 64);
-        char *slash = NULL;
+/* name in a build tree; in a tree moved after its installation; else the installed one. */
+static char *find_program(const char *name) {
+        static const char *const places[] = {"", "/../libexec/autofused"};
+        char self[4096], *slash = NULL, *path;
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
         if (n > 0) {
                 self[n] = 0;
                 slash = strrchr(self, '/');
         }
+        if (slash)
+                *slash = 0;
         for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
-                strcpy(slash, places[i]);
-                if (access(self, X_OK) == 0)
-                        return strdup(self);
+                if (asprintf(&path, "%s%s/%s", self, places[i], name) < 0)
+                        return NULL;
+                if (access(path, X_OK) == 0)
+                        return path;
+                free(path);
         }
-        return strdup(AF_INSTALL_LIBEXEC_DIR "/autofused-job");
+        return format(AF_INSTALL_LIBEXEC_DIR "/", name);
+}
+
+char *af_path_job(void) {
+        return find_program("autofused-job");
+}
+
+char *af_path_gate(void) {
+        return find_program("autofused-gate");
 }

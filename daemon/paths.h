@@ -14,5 +14,6 @@ char *af_path_socket(void) AF_WARN_UNUSED;
  * where HOME is unset the user database's. malloc'd; NULL: none can be told.
  */
 char *af_path_state_dir(void) AF_WARN_UNUSED;
-/* The job program: beside this one, else the installed one. malloc'd. */
+/* The job program and the gate: beside this one, else the installed one. malloc'd. */
 char *af_path_job(void) AF_WARN_UNUSED;
+char *af_path_gate(void) AF_WARN_UNUSED;

@@ -100,6 +100,8 @@ void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
         af_buf_printf(buf, ",\"watchers\":{\"now\":%u,\"events\":%llu,\"lost\":%llu},\"running\":", core->events.n_watchers,
                       (unsigned long long)core->events.n_made, (unsigned long long)core->events.n_lost);
         af_workers_json(w, buf);
+        af_buf_printf(buf, ",\"gate\":{\"running\":%s,\"starts\":%llu}", core->gate.running ? "true" : "false",
+                      (unsigned long long)core->gate.n_starts);
         af_buf_printf(buf, ",\"memory\":{\"bundles\":%u,\"bundle_bytes\":%zu,\"receive_bytes\":%zu,\"held_bytes\":%zu},",
                       core->bundle_table.n, core->bundle_bytes, core->rx_bytes, core->held_bytes);
         put_store(core, buf);
