@@ -21,7 +21,7 @@ int af_buf_error(const struct af_buf *buf) {
         return buf->error;
 }
 
-uint8_t *af_buf_reserve(struct af_buf *buf, size_t n) {
+uint8_t *af_buf_grow(struct af_buf *buf, size_t n) {
         size_t need;
 
         if (buf->error)
@@ -53,12 +53,14 @@ void af_buf_put(struct af_buf *buf, const void *p, size_t n) {
 }
 
 /* Little-endian whatever the host is: formats are read on other machines. */
-static void put_le(struct af_buf *buf, uint64_t v, size_t n) {
-        uint8_t bytes[8];
+static inline void put_le(struct af_buf *buf, uint64_t v, size_t n) {
+        uint8_t *to = af_buf_reserve(buf, n);
 
+        if (!to)
+                return;
         for (size_t i = 0; i < n; i++)
-                bytes[i] = (uint8_t)(v >> (8 * i));
-        af_buf_put(buf, bytes, n);
+                to[i] = (uint8_t)(v >> (8 * i));
+        buf->size += n;
 }
 
 void af_buf_put_u8(struct af_buf *buf, uint8_t v) {

@@ -23,8 +23,12 @@ void af_buf_deinit(struct af_buf *buf);
 void af_buf_clear(struct af_buf *buf);
 /* The sticky error. */
 int af_buf_error(const struct af_buf *buf) AF_WARN_UNUSED;
+/* Room for n more bytes where there is none; as af_buf_reserve. */
+uint8_t *af_buf_grow(struct af_buf *buf, size_t n);
 /* Room for n more bytes; returns where they start, or NULL with the sticky error set. size does not change. */
-uint8_t *af_buf_reserve(struct af_buf *buf, size_t n);
+static inline uint8_t *af_buf_reserve(struct af_buf *buf, size_t n) {
+        return buf->capacity - buf->size > n && !buf->error ? buf->data + buf->size : af_buf_grow(buf, n);
+}
 void af_buf_put(struct af_buf *buf, const void *p, size_t n);
 void af_buf_put_u8(struct af_buf *buf, uint8_t v);
 void af_buf_put_u16(struct af_buf *buf, uint16_t v);

@@ -59,6 +59,7 @@ void af_bundle_builder_init(struct af_bundle_builder *b) {
 void af_bundle_builder_deinit(struct af_bundle_builder *b) {
         for (unsigned i = 0; i < AF_N_SECTIONS; i++)
                 af_buf_deinit(&b->sections[i]);
+        af_arena_deinit(&b->arena);
 }
 
 uint32_t af_bundle_builder_count(const struct af_bundle_builder *b, enum af_bundle_section section) {
@@ -98,7 +99,23 @@ struct af_blob_ref af_bundle_add_blob(struct af_bundle_builder *b, const void *p
 }
 
 struct af_blob_ref af_bundle_add_str(struct af_bundle_builder *b, const char *s) {
-        return s ? af_bundle_add_blob(b, s, strlen(s), 1) : (struct af_blob_ref){0};
+        size_t n = s ? strlen(s) : 0;
+        uint32_t number;
+        bool fresh;
+
+        if (n == 0)
+                return (struct af_blob_ref){0};
+        b->strings.arena = &b->arena;
+        int r = af_intern_put(&b->strings, s, n, &number, &fresh);
+        if (r == 0 && fresh)
+                r = af_arena_grow(&b->arena, &b->string_refs, &b->cap_string_refs, number + 1, sizeof(*b->string_refs));
+        if (r < 0) {
+                b->sections[AF_SECTION_BLOB].error = r;
+                return (struct af_blob_ref){0};
+        }
+        if (fresh)
+                b->string_refs[number] = af_bundle_add_blob(b, s, n, 1);
+        return b->string_refs[number];
 }
 
 /* Section table at its fixed place, from the sections' sizes; *ret_total is the size of the file. */

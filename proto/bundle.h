@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/digest.h"
+#include "base/intern.h"
 #include "numeric/dtype.h"
 
 #define AF_BUNDLE_MAGIC     0x31424641u /* "AFB1" */
@@ -167,6 +168,10 @@ struct af_bundle_decision {
 /* Builder of a bundle or a skeleton. */
 struct af_bundle_builder {
         struct af_buf sections[AF_N_SECTIONS]; /* tables grow here; BLOB holds strings and data */
+        struct af_arena arena;
+        struct af_intern strings;        /* in BLOB already, each once: decisions of large graphs repeat theirs */
+        struct af_blob_ref *string_refs; /* by their number */
+        uint32_t cap_string_refs;
 };
 void af_bundle_builder_init(struct af_bundle_builder *b);
 void af_bundle_builder_deinit(struct af_bundle_builder *b);
@@ -176,6 +181,7 @@ uint32_t af_bundle_add(struct af_bundle_builder *b, enum af_bundle_section secti
 uint32_t af_bundle_builder_count(const struct af_bundle_builder *b, enum af_bundle_section section);
 /* Copies bytes into BLOB (align 64 for binaries and constants, else 1). */
 struct af_blob_ref af_bundle_add_blob(struct af_bundle_builder *b, const void *p, size_t n, size_t align);
+/* The same for a string: equal ones stand in BLOB once. NULL and "" are the empty reference. */
 struct af_blob_ref af_bundle_add_str(struct af_bundle_builder *b, const char *s);
 /* Appends the finished file to out. 0, -ENOMEM, -EOVERFLOW (4 GiB). */
 int af_bundle_finish(struct af_bundle_builder *b, uint16_t flags, struct af_buf *out) AF_WARN_UNUSED;

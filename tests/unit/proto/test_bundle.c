@@ -174,6 +174,24 @@ Test(bundle, same_content_gives_same_bytes) {
         af_buf_deinit(&b);
 }
 
+Test(bundle, equal_strings_stand_there_once) {
+        AF_CLEANUP(af_bundle_builder_deinit) struct af_bundle_builder b;
+
+        af_bundle_builder_init(&b);
+        struct af_blob_ref a = af_bundle_add_str(&b, "one"), c = af_bundle_add_str(&b, "two");
+        size_t size = b.sections[AF_SECTION_BLOB].size;
+        for (int i = 0; i < 100; i++) {
+                struct af_blob_ref again = af_bundle_add_str(&b, i % 2 ? "one" : "two");
+                cr_assert_eq(again.offset, i % 2 ? a.offset : c.offset);
+                cr_assert_eq(again.size, 3);
+        }
+        cr_assert_eq(b.sections[AF_SECTION_BLOB].size, size);
+        cr_assert_neq(a.offset, c.offset);
+        cr_assert_eq(af_bundle_add_str(&b, "").size, 0);
+        cr_assert_eq(af_bundle_add_str(&b, NULL).size, 0);
+        cr_assert_neq(af_bundle_add_str(&b, "on").offset, a.offset);
+}
+
 Test(bundle, an_empty_one_opens) {
         struct sample s = {0};
         const char *why;
