@@ -144,20 +144,29 @@ static uint32_t behind_unit_views(const struct af_graph *g, uint32_t value) {
         return value;
 }
 
-/* A reshape of a value with gaps or permuted axes is no alias: it reads a dense copy instead, put right before it. */
-static int copy_before_reshapes(struct af_job *job, uint32_t n_old) {
+/* Canonical numbers of nodes that stand as they stood, copies of outputs behind them. */
+static int number_nodes(struct af_job *job, uint32_t n_old) {
+        const struct af_graph *g = &job->graph;
+        job->canonical = af_arena_calloc(job->arena, g->n_nodes, sizeof(*job->canonical));
+        if (!job->canonical)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                job->canonical[i] = i < n_old ? g->nodes[i].source : AF_NONE;
+        return 0;
+}
+
+/* A reshape of a value with gaps or permuted axes is no alias: it reads a dense copy instead, put right before it. dense: per node, false
+ * for such reshapes, n_sparse of them. */
+static int copy_before_reshapes(struct af_job *job, uint32_t n_old, const bool *dense, uint32_t n_sparse) {
         struct af_graph *g = &job->graph;
         struct af_node *old = g->nodes;
         uint32_t n_copies = g->n_nodes - n_old; /* of outputs: stay last */
         struct af_node *copies = old + n_old;
         uint32_t *place = af_arena_calloc(job->arena, g->n_nodes, sizeof(*place)); /* old number -> new */
-        bool *dense = af_arena_calloc(job->arena, n_old, sizeof(*dense));
-        struct af_node *nodes = af_arena_calloc(job->arena, 2 * (size_t)g->n_nodes, sizeof(*nodes));
-        job->canonical = af_arena_calloc(job->arena, 2 * (size_t)g->n_nodes, sizeof(uint32_t));
-        if (!place || !dense || !nodes || !job->canonical)
+        struct af_node *nodes = af_arena_calloc(job->arena, (size_t)g->n_nodes + n_sparse, sizeof(*nodes));
+        job->canonical = af_arena_calloc(job->arena, (size_t)g->n_nodes + n_sparse, sizeof(*job->canonical));
+        if (!place || !nodes || !job->canonical)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n_old; i++)
-                dense[i] = old[i].op != AF_OP_RESHAPE || is_dense(g, behind_unit_views(g, old[i].in[0]));
         uint32_t n_values = g->n_values, n = 0;
         for (uint32_t i = 0; i < n_old; i++) {
                 if (!dense[i]) {
@@ -191,10 +200,13 @@ static int copy_before_reshapes(struct af_job *job, uint32_t n_old) {
         return 0;
 }
 
-int af_pass_outputs(struct af_job *job) {
+/* The lists are copied: the passes before this one keep theirs, and copies of values are appended. */
+static int copy_lists(struct af_job *job) {
         struct af_graph *g = &job->graph;
-        uint32_t n_old = g->n_nodes;
-        struct af_value *values = af_arena_calloc(job->arena, (size_t)g->n_values + g->n_outputs + g->n_nodes, sizeof(*values));
+        uint32_t n_reshapes = 0;
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                n_reshapes += g->nodes[i].op == AF_OP_RESHAPE;
+        struct af_value *values = af_arena_calloc(job->arena, (size_t)g->n_values + g->n_outputs + n_reshapes, sizeof(*values));
         struct af_node *nodes = af_arena_calloc(job->arena, (size_t)g->n_nodes + g->n_outputs, sizeof(*nodes));
         if (!values || !nodes)
                 return -ENOMEM;
@@ -204,8 +216,17 @@ int af_pass_outputs(struct af_job *job) {
                 memcpy(nodes, g->nodes, g->n_nodes * sizeof(*nodes));
         g->values = values;
         g->nodes = nodes;
+        return 0;
+}
+
+int af_pass_outputs(struct af_job *job) {
+        struct af_graph *g = &job->graph;
+        uint32_t n_old = g->n_nodes, n_sparse = 0;
+        int e = copy_lists(job);
+        if (e)
+                return e;
         settle_output_strides(g);
-        int e = pass_strides_on(g);
+        e = pass_strides_on(g);
         if (e)
                 return e;
         for (uint32_t i = 0; i < g->n_outputs; i++) {
@@ -216,5 +237,12 @@ int af_pass_outputs(struct af_job *job) {
                 if (r)
                         return r;
         }
-        return copy_before_reshapes(job, n_old);
+        bool *dense = af_arena_calloc(job->arena, n_old, sizeof(*dense));
+        if (!dense)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n_old; i++) {
+                dense[i] = g->nodes[i].op != AF_OP_RESHAPE || is_dense(g, behind_unit_views(g, g->nodes[i].in[0]));
+                n_sparse += !dense[i];
+        }
+        return n_sparse > 0 ? copy_before_reshapes(job, n_old, dense, n_sparse) : number_nodes(job, n_old);
 }
