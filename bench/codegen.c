@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
-#include "base/clock.h"
 #include "compiler/driver/driver.h"
 
 /* t = abs(t * 0.5 + y), n_nodes / 3 times: the corpus row chain_60 for 60 nodes. */
@@ -32,6 +32,14 @@ static void make_chain(uint32_t n_nodes, struct af_buf *text) {
         af_buf_printf(text, "],\"outputs\":[\"t%u\"]}", n_nodes - 1);
 }
 
+/* Seconds that this process was on a core: it has one thread and waits for nothing, so that a busy machine shows less than by the wall's
+ * clock. */
+static double cpu_s(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 /* Seconds of the fastest of n_runs; negative on failure. */
 static double measure(const struct af_env *env, uint32_t n_nodes, unsigned n_runs) {
         AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
@@ -41,11 +49,11 @@ static double measure(const struct af_env *env, uint32_t n_nodes, unsigned n_run
                 struct af_buf canon = AF_BUF_INIT, plan = AF_BUF_INIT;
                 struct af_slot_map map = {0};
                 struct af_diags diags = {0};
-                uint64_t t0 = af_clock_now_ns();
+                double t0 = cpu_s();
                 int r = af_driver_canonicalise((const char *)text.data, text.size, &canon, &map, &diags);
                 if (!r)
                         r = af_driver_plan(env, canon.data, canon.size, NULL, &plan, &diags);
-                double s = (double)(af_clock_now_ns() - t0) * 1e-9;
+                double s = cpu_s() - t0;
                 if (!r && (best < 0 || s < best))
                         best = s;
                 if (r) {
@@ -88,7 +96,7 @@ int main(int argc, char **argv) {
                 printf("{\"name\":\"codegen_chain_60_ms\",\"value\":%.4f,\"unit\":\"ms\"}\n", s * 1e3);
         }
         if (wanted(argc, argv, "codegen_growth_10k_100k") || wanted(argc, argv, "codegen_100k_nodes")) {
-                double s10k = measure(&env, 10000, 3), s100k = measure(&env, 100000, 2);
+                double s10k = measure(&env, 10000, 20), s100k = measure(&env, 100000, 5);
                 if (s10k < 0 || s100k < 0)
                         return 1;
                 printf("{\"name\":\"codegen_100k_nodes_s\",\"value\":%.3f,\"unit\":\"s\"}\n", s100k);
