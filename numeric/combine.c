@@ -108,6 +108,10 @@ uint64_t af_combine_identity(enum af_combine combine, enum af_dtype acc) {
         return rows[t][combine];
 }
 
+bool af_combine_ordered(enum af_combine combine, enum af_dtype acc) {
+        return acc == AF_DTYPE_FLOAT32 && (combine == AF_COMBINE_ADD || combine == AF_COMBINE_MUL);
+}
+
 /* One level: the lanes (or the one running value) of the chunk that is being filled. */
 struct level {
         _Alignas(64) unsigned char acc[LANES * 8]; /* room for 64 of the widest type */

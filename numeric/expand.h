@@ -126,6 +126,8 @@ int af_eval_reduce_plan(enum af_op op, enum af_dtype in_dtype, enum af_dtype out
                         const char **ret_reason);
 /* Bits of acc that change nothing: what an empty run gives. */
 uint64_t af_combine_identity(enum af_combine combine, enum af_dtype acc);
+/* Whether rounding makes the order of combining matter. */
+bool af_combine_ordered(enum af_combine combine, enum af_dtype acc);
 
 /*
  * The ordered combine over one logical run, as DESIGN 4 defines it. `last` tells whether the reduced axis group is the last

@@ -23,6 +23,7 @@
         X(LANE_SUM, "lib_lane_sum", false)                                                                                                 \
         X(ROW_CHUNKS, "lib_row_chunks", false)                                                                                             \
         X(LANE_TREE, "lib_lane_tree", true)                                                                                                \
+        X(LANE_HALVES, "lib_lane_halves", true)                                                                                            \
         X(ROW_LEVELS, "lib_row_levels", true)                                                                                              \
         X(LEVEL_TOP, "lib_level_top", true)
 enum emit_lib {

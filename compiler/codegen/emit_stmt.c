@@ -260,8 +260,9 @@ static const char *lane_tree_text(struct emit *e, const struct af_kstmt *s) {
                 return "";
         }
         const char *scratch = emit_view_of(e, s->src[1], type), *call = emit_call_of(s->combine);
-        emit_use(e, EMIT_LIB_LANE_TREE, s->combine);
-        return emit_text(e, "LaneTree%s(%s, %s, %s, %s);", call, to, lanes, scratch, rows);
+        bool pairs = af_combine_ordered(s->combine, e->phase->values[s->src[0]].dtype);
+        emit_use(e, pairs ? EMIT_LIB_LANE_TREE : EMIT_LIB_LANE_HALVES, s->combine);
+        return emit_text(e, "Lane%s%s(%s, %s, %s, %s);", pairs ? "Tree" : "Halves", call, to, lanes, scratch, rows);
 }
 
 static const char *row_levels_text(struct emit *e, const struct af_kstmt *s) {

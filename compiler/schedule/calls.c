@@ -106,7 +106,7 @@ static double prim(const struct calls *c) {
 /* lib_expand_row */
 static double expand_row(const struct calls *c, unsigned size) {
         uint32_t n = up(cols(c) * size, 2) / 2, step = c->st->pitch * size / 2, r = rows(c);
-        if (r == 1 || step > MAX_STEP * 16)
+        if (r < pieces(n, 128) || step > MAX_STEP * 16)
                 return calls(c, false, 2, 2, r, (double)r * n);
         double columns = pieces(n, 128);
         return calls(c, false, 2, 2, columns * pieces(r, MAX_REPEAT), columns * r * 128);
@@ -116,7 +116,7 @@ static double expand_row(const struct calls *c, unsigned size) {
 static double expand_column(const struct calls *c, unsigned size, uint32_t r, uint32_t columns, uint32_t pitch) {
         uint32_t n = columns * size / 2, step = pitch * size / 2;
         double t = calls(c, false, size, size, pieces(r, 2040), (double)up(r, 8) / 8 * (REPEAT / size));
-        if (r > 1 && step <= MAX_STEP * 16) {
+        if (r > 1 && step <= MAX_STEP * 16 && pieces(n, 128) <= (n % 128 ? 2 * r : r)) {
                 double k = pieces(n, 128);
                 return t + calls(c, false, 2, 2, k * pieces(r, MAX_REPEAT), k * r * 128);
         }
@@ -168,12 +168,12 @@ static struct shape shape_of(const struct calls *c, uint32_t v) {
 /* lib_row_lanes */
 static double row_lanes(const struct calls *c, unsigned size, uint32_t r, uint32_t n, uint32_t pitch) {
         unsigned width = REPEAT / size;
-        if (r > 1 && pitch * size / 32 <= MAX_STEP) {
-                double columns = pieces(n, AF_REDUCE_LANES);
+        uint32_t full = n / AF_REDUCE_LANES, tail = n % AF_REDUCE_LANES ? 1 : 0;
+        if (r > 1 && pitch * size / 32 <= MAX_STEP && full + tail <= (tail ? 2 * r : r)) {
+                double columns = full + tail;
                 return calls(c, false, size, size, columns * pieces(r, MAX_REPEAT), columns * r * width);
         }
-        uint32_t full = n / AF_REDUCE_LANES, tail = n % AF_REDUCE_LANES ? 1 : 0;
-        return r * calls(c, false, size, size, (full ? 1 : 0) + tail, (full + tail) * width);
+        return r * calls(c, false, size, size, pieces(full, MAX_REPEAT) + tail, (full + tail) * width);
 }
 
 /* lib_lane_sum */
@@ -190,6 +190,17 @@ static double row_chunks(const struct calls *c) {
                (tail ? each + row_lanes(c, 4, x.rows, tail, x.pitch) : 0);
 }
 
+/* lib_lane_halves */
+static double lane_halves(const struct calls *c, unsigned size, uint32_t r) {
+        unsigned width = REPEAT / size, block = 32 / size;
+        double t = 0;
+        for (uint32_t n = AF_REDUCE_LANES / 2; n >= block; n /= 2)
+                t += calls(c, false, size, size, pieces(r, MAX_REPEAT), r * width);
+        for (uint32_t n = r * block; n > r; n /= 2)
+                t += calls(c, false, size, size, 3, 2.5 * n);
+        return t;
+}
+
 /* lib_lane_sum, lib_lane_tree */
 static double lane_tree(const struct calls *c) {
         const struct af_kvalue *src = &c->p->values[c->s->src[0]];
@@ -197,6 +208,8 @@ static double lane_tree(const struct calls *c) {
         uint32_t r = c->p->values[c->s->dst].hold == AF_HOLD_ONE ? 1 : rows_of(c, c->s->src[0]);
         if (c->s->combine == AF_COMBINE_ADD && src->dtype == AF_DTYPE_FLOAT32)
                 return lane_sum(c, r);
+        if (!af_combine_ordered(c->s->combine, src->dtype))
+                return lane_halves(c, size, r);
         double t = 0;
         for (uint32_t n = r * AF_REDUCE_LANES; n > r; n /= 2)
                 t += calls(c, false, size, size, 3, 2.5 * n);

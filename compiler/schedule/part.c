@@ -32,7 +32,7 @@ uint32_t sched_input_arg(const struct sched *s, uint32_t value) {
 }
 
 bool sched_ordered(const struct reduction *r) {
-        return r->plan.acc == AF_DTYPE_FLOAT32 && (r->plan.combine == AF_COMBINE_ADD || r->plan.combine == AF_COMBINE_MUL);
+        return af_combine_ordered(r->plan.combine, r->plan.acc);
 }
 
 bool sched_set_region(const struct af_graph *g, struct af_region *r, enum af_dtype dtype, int64_t elements, const struct af_region *last) {

@@ -60,6 +60,29 @@ static void n09(struct behaviours *x) {
         }
 }
 
+/* The greatest is among a row's last elements, of rows that one tile holds: more than 255 times 64 elements in one. */
+static void long_rows(struct behaviours *x) {
+        static const int64_t widths[] = {16320, 16321, 16385, 30000};
+        struct maker *m = &x->maker;
+        for (unsigned i = 0; i < AF_ARRAY_SIZE(widths); i++) {
+                int64_t n = widths[i];
+                double *in = calloc((size_t)(6 * n), sizeof(*in)), *out = in ? in + 3 * n : NULL;
+                if (!in || !behaviours_begin(x, "N09 the greatest of %lld comes late", (long long)n)) {
+                        free(in);
+                        continue;
+                }
+                for (int64_t row = 0; row < 3; row++) {
+                        in[row * n + n - 100] = 7 + (double)row;
+                        for (int64_t k = 0; k < n; k++)
+                                out[row * n + k] = in[row * n + k] - in[row * n + n - 100];
+                }
+                uint32_t a = behaviours_input(x, AF_DTYPE_FLOAT16, SHAPE(3, n), in);
+                behaviours_output(x, maker_binary(m, AF_OP_SUB, a, maker_reduce(m, AF_OP_REDUCE_MAX, a, 2, true, 0)), out);
+                behaviours_end(x);
+                free(in);
+        }
+}
+
 /* Nothing to compute, and sums of nothing. */
 static void n18(struct behaviours *x) {
         static const struct {
@@ -122,6 +145,7 @@ static void n28(struct behaviours *x) {
 void behaviours_reductions(struct behaviours *x) {
         n08(x);
         n09(x);
+        long_rows(x);
         n18(x);
         n28(x);
 }
