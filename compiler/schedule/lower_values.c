@@ -291,25 +291,81 @@ int lower_store(struct lower *l, uint32_t v, const struct af_access *access, uin
         return lower_emit(l, (struct af_kstmt){.kind = AF_KSTMT_STORE, .dst = AF_NONE, .src = {v, AF_NONE, AF_NONE}, .access = *access});
 }
 
-int lower_program(struct lower *l, const struct af_prog *prog, const uint32_t *operands, enum af_hold hold, uint32_t axes, uint32_t *ret) {
-        uint32_t *values = af_arena_calloc(l->s->arena, prog->n_operands + prog->n_ins, sizeof(*values));
-        if (!values)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < prog->n_operands; i++)
-                values[i] = operands[i];
-        for (uint32_t i = 0; i < prog->n_ins; i++) {
-                const struct af_prim_ins *ins = &prog->ins[i];
-                uint32_t src[3] = {AF_NONE, AF_NONE, AF_NONE}, *dst = &values[prog->n_operands + i];
-                for (unsigned k = 0; k < af_prim_info(ins->prim)->n_src; k++)
-                        src[k] = values[ins->src[k]];
-                if (ins->prim == AF_PRIM_BITS) {
-                        *dst = src[0];
-                        continue;
-                }
-                int r = lower_prim(l, *ins, hold, axes, src[0], src[1], src[2], dst);
+/* A constant that Select takes as it is: an exact float, or no bit at all. */
+static bool scalar_of_select(const struct lower *l, const struct af_prim_ins *ins) {
+        uint64_t exponent = ins->to == AF_DTYPE_FLOAT32 ? 0x7f800000 : 0x7c00, mantissa = ins->to == AF_DTYPE_FLOAT32 ? 0x7fffff : 0x3ff;
+        if (ins->prim != AF_PRIM_DUP || l->dup_x)
+                return false;
+        if (ins->to != AF_DTYPE_FLOAT32 && ins->to != AF_DTYPE_FLOAT16)
+                return ins->imm == 0;
+        bool nan = (ins->imm & exponent) == exponent && (ins->imm & mantissa), subnormal = !(ins->imm & exponent) && (ins->imm & mantissa);
+        return !nan && !subnormal;
+}
+
+/* A program being lowered: constants that Select can take are made only where someone else reads them. */
+struct program {
+        struct lower *l;
+        const struct af_prog *prog;
+        uint32_t *values;
+        enum af_hold hold;
+        uint32_t axes;
+};
+
+static const struct af_prim_ins *waiting(const struct program *p, uint32_t v) {
+        return p->values[v] == AF_NONE && v >= p->prog->n_operands ? &p->prog->ins[v - p->prog->n_operands] : NULL;
+}
+
+static int made(struct program *p, uint32_t v, uint32_t *ret) {
+        const struct af_prim_ins *dup = waiting(p, v);
+        int r = dup ? lower_prim(p->l, *dup, p->hold, p->axes, AF_NONE, AF_NONE, AF_NONE, &p->values[v]) : 0;
+        *ret = p->values[v];
+        return r;
+}
+
+/* Against a constant on either side: where it is the first, the mask is turned. */
+static int lower_select(struct program *p, struct af_prim_ins ins, uint32_t *ret) {
+        struct af_prim_ins not = {.prim = AF_PRIM_MASK_NOT, .dtype = AF_DTYPE_MASK, .to = AF_DTYPE_MASK};
+        const struct af_prim_ins *b = waiting(p, ins.src[1]), *c = waiting(p, ins.src[2]);
+        uint32_t mask, from;
+        int r = made(p, ins.src[0], &mask);
+        if (!r && b && !c)
+                r = lower_prim(p->l, not, p->hold, p->axes, mask, AF_NONE, AF_NONE, &mask);
+        if (!r)
+                r = made(p, ins.src[b && !c ? 2 : 1], &from);
+        ins.imm = c ? c->imm : b ? b->imm : 0;
+        return r ? r : lower_prim(p->l, ins, p->hold, p->axes, mask, from, b || c ? AF_NONE : p->values[ins.src[2]], ret);
+}
+
+static int lower_ins(struct program *p, const struct af_prim_ins *ins, uint32_t *ret) {
+        uint32_t src[3] = {AF_NONE, AF_NONE, AF_NONE};
+        *ret = AF_NONE;
+        if (scalar_of_select(p->l, ins))
+                return 0;
+        if (ins->prim == AF_PRIM_SELECT)
+                return lower_select(p, *ins, ret);
+        for (unsigned k = 0; k < af_prim_info(ins->prim)->n_src; k++) {
+                int r = made(p, ins->src[k], &src[k]);
                 if (r)
                         return r;
         }
-        *ret = values[prog->result];
-        return *ret == AF_NONE ? sched_unfit(l->s, "an expansion that returns an immediate") : 0;
+        if (ins->prim != AF_PRIM_BITS)
+                return lower_prim(p->l, *ins, p->hold, p->axes, src[0], src[1], src[2], ret);
+        *ret = src[0];
+        return 0;
+}
+
+int lower_program(struct lower *l, const struct af_prog *prog, const uint32_t *operands, enum af_hold hold, uint32_t axes, uint32_t *ret) {
+        struct program p = {.l = l, .prog = prog, .hold = hold, .axes = axes};
+        p.values = af_arena_calloc(l->s->arena, prog->n_operands + prog->n_ins, sizeof(*p.values));
+        if (!p.values)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < prog->n_operands; i++)
+                p.values[i] = operands[i];
+        for (uint32_t i = 0; i < prog->n_ins; i++) {
+                int r = lower_ins(&p, &prog->ins[i], &p.values[prog->n_operands + i]);
+                if (r)
+                        return r;
+        }
+        int r = made(&p, prog->result, ret);
+        return r ? r : *ret == AF_NONE ? sched_unfit(l->s, "an expansion that returns an immediate") : 0;
 }
