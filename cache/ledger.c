@@ -1,213 +1,141 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ledger over SQLite. Events wait in a bounded list; the ledger's thread opens the file, and writes what has gathered in one transaction at
- * most once a second. A file that SQLite finds damaged is renamed to PATH.damaged and begun anew, once; any other fault ends the writing.
- *
- *   table event: one row per struct af_ledger_event; kind as a word; digests as 32-byte blobs or NULL
+ * Ledger over SQLite. Entries wait in a bounded list, counts in a table; the ledger's thread opens the file, and writes what has gathered
+ * in one transaction at most once a second, or as soon as a question comes. A file that SQLite finds damaged is renamed to PATH.damaged
+ * and begun anew, once; any other fault ends the writing.
  */
 #include "cache/ledger.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sqlite3.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "cache/ledger_internal.h"
 
-#define MAX_WAITING    (64u << 10)
-#define MAX_ROWS       1000000
 #define CLOSE_WAIT_S   2
 #define WRITE_PERIOD_S 1
 
-struct entry {
-        struct entry *next;
-        struct af_ledger_event event;
+/* What the thread takes at once. */
+struct batch {
+        struct ledger_entry *entries;
+        struct ledger_use *uses[LEDGER_USE_BUCKETS];
+        struct ledger_question *questions;
+        bool empty;
 };
-
-struct af_ledger {
-        char *path;
-        pthread_t thread;
-        pthread_mutex_t lock;
-        pthread_cond_t wake, ended;
-        struct entry *head, **tail;
-        uint32_t n_waiting;
-        uint64_t n_dropped;
-        bool stop, failed, thread_ended;
-        /* Ledger thread's. */
-        sqlite3 *db;
-        sqlite3_stmt *insert;
-        bool restarted;
-        uint64_t n_since_prune;
-};
-
-static const char *const kind_names[] = {
-        [AF_LEDGER_REQUEST] = "request", [AF_LEDGER_PLAN] = "plan",         [AF_LEDGER_COMPILE] = "compile",
-        [AF_LEDGER_HIT] = "hit",         [AF_LEDGER_FALLBACK] = "fallback", [AF_LEDGER_FAILURE] = "failure",
-};
-
-static const char schema[] =
-        "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-        "CREATE TABLE IF NOT EXISTS event("
-        " id INTEGER PRIMARY KEY, kind TEXT NOT NULL, wall_s INTEGER NOT NULL, fragment BLOB, environment BLOB, kernel BLOB,"
-        " queued_us INTEGER, run_us INTEGER, peer_uid INTEGER, peer_pid INTEGER, code INTEGER, text TEXT);"
-        "CREATE INDEX IF NOT EXISTS event_fragment ON event(fragment) WHERE fragment IS NOT NULL;";
-
-static const char insert_sql[] = "INSERT INTO event(kind,wall_s,fragment,environment,kernel,queued_us,run_us,peer_uid,peer_pid,code,text) "
-                                 "VALUES(?,?,?,?,?,?,?,?,?,?,?)";
-
-static void db_close(struct af_ledger *l) {
-        sqlite3_finalize(l->insert);
-        sqlite3_close(l->db);
-        l->insert = NULL;
-        l->db = NULL;
-}
-
-static int db_open(struct af_ledger *l) {
-        int r;
-
-        r = sqlite3_open_v2(l->path, &l->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-        if (r == SQLITE_OK) {
-                sqlite3_busy_timeout(l->db, 1000);
-                r = sqlite3_exec(l->db, schema, NULL, NULL, NULL);
-        }
-        if (r == SQLITE_OK)
-                r = sqlite3_prepare_v2(l->db, insert_sql, -1, &l->insert, NULL);
-        if (r != SQLITE_OK)
-                db_close(l);
-        return r;
-}
-
-/* A damaged file goes aside with its WAL; SQLite's code. */
-static int db_restart(struct af_ledger *l) {
-        char from[4096], to[4096];
-
-        db_close(l);
-        if (l->restarted)
-                return SQLITE_CORRUPT;
-        l->restarted = true;
-        af_log(AF_LOG_WARNING, "%s: ledger is damaged; set aside as .damaged, starting anew", l->path);
-        snprintf(to, sizeof(to), "%s.damaged", l->path);
-        if (rename(l->path, to) < 0 && errno != ENOENT)
-                return SQLITE_IOERR;
-        snprintf(from, sizeof(from), "%s-wal", l->path);
-        unlink(from);
-        snprintf(from, sizeof(from), "%s-shm", l->path);
-        unlink(from);
-        return db_open(l);
-}
-
-static void bind_digest(sqlite3_stmt *st, int at, const struct af_digest *d) {
-        static const struct af_digest zero;
-
-        if (af_digest_equal(d, &zero))
-                sqlite3_bind_null(st, at);
-        else
-                sqlite3_bind_blob(st, at, d->bytes, sizeof(d->bytes), SQLITE_STATIC);
-}
-
-static int insert_event(struct af_ledger *l, const struct af_ledger_event *e) {
-        sqlite3_stmt *st = l->insert;
-        int r;
-
-        sqlite3_bind_text(st, 1, (unsigned)e->kind < AF_ARRAY_SIZE(kind_names) ? kind_names[e->kind] : "unknown", -1, SQLITE_STATIC);
-        sqlite3_bind_int64(st, 2, (sqlite3_int64)e->wall_s);
-        bind_digest(st, 3, &e->fragment);
-        bind_digest(st, 4, &e->environment);
-        bind_digest(st, 5, &e->kernel);
-        sqlite3_bind_int64(st, 6, (sqlite3_int64)e->queued_us);
-        sqlite3_bind_int64(st, 7, (sqlite3_int64)e->run_us);
-        sqlite3_bind_int64(st, 8, e->peer_uid);
-        sqlite3_bind_int64(st, 9, e->peer_pid);
-        sqlite3_bind_int64(st, 10, e->code);
-        sqlite3_bind_text(st, 11, e->text, (int)strnlen(e->text, sizeof(e->text)), SQLITE_STATIC);
-        r = sqlite3_step(st);
-        sqlite3_reset(st);
-        return r == SQLITE_DONE ? SQLITE_OK : r;
-}
-
-static int write_entries(struct af_ledger *l, const struct entry *list) {
-        int r = sqlite3_exec(l->db, "BEGIN", NULL, NULL, NULL);
-
-        for (const struct entry *e = list; e && r == SQLITE_OK; e = e->next) {
-                r = insert_event(l, &e->event);
-                l->n_since_prune++;
-        }
-        if (r == SQLITE_OK && l->n_since_prune > MAX_ROWS / 16) {
-                char sql[128];
-
-                l->n_since_prune = 0;
-                snprintf(sql, sizeof(sql), "DELETE FROM event WHERE id <= (SELECT max(id) FROM event) - %d", MAX_ROWS);
-                r = sqlite3_exec(l->db, sql, NULL, NULL, NULL);
-        }
-        if (r == SQLITE_OK)
-                r = sqlite3_exec(l->db, "COMMIT", NULL, NULL, NULL);
-        if (r != SQLITE_OK)
-                sqlite3_exec(l->db, "ROLLBACK", NULL, NULL, NULL);
-        return r;
-}
 
 static bool is_damage(int r) {
         return (r & 0xff) == SQLITE_CORRUPT || (r & 0xff) == SQLITE_NOTADB;
 }
 
-static void free_entries(struct entry *e) {
-        for (struct entry *next; e; e = next) {
+static void free_entries(struct ledger_entry *e) {
+        for (struct ledger_entry *next; e; e = next) {
                 next = e->next;
                 free(e);
         }
 }
 
-/* Waits for events, takes them all. NULL: stop. Called and left with the lock held. */
-static struct entry *take(struct af_ledger *l) {
-        struct entry *list;
+static void free_uses(struct ledger_use **uses) {
+        for (unsigned i = 0; i < LEDGER_USE_BUCKETS; i++)
+                for (struct ledger_use *u = uses[i], *next; u; u = next) {
+                        next = u->next;
+                        free(u);
+                }
+}
 
-        while (!l->head && !l->stop)
+static bool has_work(const struct af_ledger *l) {
+        return l->head || l->n_uses > 0 || l->questions;
+}
+
+/* Waits, and takes all there is. Called and left with the lock held. */
+static void take(struct af_ledger *l, struct batch *b) {
+        while (!has_work(l) && !l->stop)
                 pthread_cond_wait(&l->wake, &l->lock);
-        if (!l->stop) {
+        if (!l->stop && !l->questions) {
                 struct timespec until;
 
                 clock_gettime(CLOCK_MONOTONIC, &until);
                 until.tv_sec += WRITE_PERIOD_S;
-                while (!l->stop && pthread_cond_timedwait(&l->wake, &l->lock, &until) != ETIMEDOUT)
+                while (!l->stop && !l->questions && pthread_cond_timedwait(&l->wake, &l->lock, &until) != ETIMEDOUT)
                         ;
         }
-        list = l->head;
+        b->empty = !has_work(l);
+        b->entries = l->head;
+        memcpy(b->uses, l->uses, sizeof(b->uses));
+        b->questions = l->questions;
         l->head = NULL;
         l->tail = &l->head;
-        l->n_waiting = 0;
-        return list;
+        memset(l->uses, 0, sizeof(l->uses));
+        l->questions = NULL;
+        l->questions_tail = &l->questions;
+        l->n_waiting = l->n_uses = 0;
+}
+
+/* Without the lock. SQLite's code. */
+static int write_batch(struct af_ledger *l, struct batch *b) {
+        int r = ledger_db_write(l, b->entries, b->uses);
+
+        if (is_damage(r)) {
+                r = ledger_db_restart(l);
+                if (r == SQLITE_OK)
+                        r = ledger_db_write(l, b->entries, b->uses);
+        }
+        free_entries(b->entries);
+        free_uses(b->uses);
+        return r;
+}
+
+/* With the lock: hands questions over to whoever dispatches. */
+static void hand_over(struct af_ledger *l, struct ledger_question *questions) {
+        uint64_t one = 1;
+
+        if (!questions)
+                return;
+        *l->answers_tail = questions;
+        while (*l->answers_tail)
+                l->answers_tail = &(*l->answers_tail)->next;
+        (void)!write(l->event_fd, &one, sizeof(one));
+}
+
+static void answer(struct af_ledger *l, struct ledger_question *questions, int r) {
+        for (struct ledger_question *q = questions; q; q = q->next) {
+                int e = r == SQLITE_OK ? ledger_answer(l->db, &q->query, &q->json) : r;
+
+                q->result = e != SQLITE_OK ? -EIO : af_buf_error(&q->json);
+        }
 }
 
 static void *ledger_main(void *userdata) {
         struct af_ledger *l = userdata;
-        int r = db_open(l);
+        struct batch *b = malloc(sizeof(*b));
+        int r = b ? ledger_db_open(l) : SQLITE_NOMEM;
 
         if (is_damage(r))
-                r = db_restart(l);
+                r = ledger_db_restart(l);
         pthread_mutex_lock(&l->lock);
         while (r == SQLITE_OK) {
-                struct entry *list = take(l);
-
-                if (!list)
+                take(l, b);
+                if (b->empty)
                         break;
                 pthread_mutex_unlock(&l->lock);
-                r = write_entries(l, list);
-                if (is_damage(r)) {
-                        r = db_restart(l);
-                        if (r == SQLITE_OK)
-                                r = write_entries(l, list);
-                }
-                free_entries(list);
+                r = write_batch(l, b);
+                answer(l, b->questions, r);
                 pthread_mutex_lock(&l->lock);
+                hand_over(l, b->questions);
         }
         l->failed = r != SQLITE_OK;
+        for (struct ledger_question *q = l->questions; q; q = q->next)
+                q->result = -EIO;
+        hand_over(l, l->questions);
+        l->questions = NULL;
+        l->questions_tail = &l->questions;
         pthread_mutex_unlock(&l->lock);
-        db_close(l);
+        ledger_db_close(l);
+        free(b);
         if (r != SQLITE_OK)
                 af_log(AF_LOG_WARNING, "%s: ledger is off: %s", l->path, sqlite3_errstr(r));
         pthread_mutex_lock(&l->lock);
@@ -215,6 +143,18 @@ static void *ledger_main(void *userdata) {
         pthread_cond_signal(&l->ended);
         pthread_mutex_unlock(&l->lock);
         return NULL;
+}
+
+/* ---- life ---- */
+
+static void ledger_free(struct af_ledger *l) {
+        pthread_mutex_destroy(&l->lock);
+        pthread_cond_destroy(&l->wake);
+        pthread_cond_destroy(&l->ended);
+        if (l->event_fd >= 0)
+                close(l->event_fd);
+        free(l->path);
+        free(l);
 }
 
 int af_ledger_open(const char *path, struct af_ledger **ret_ledger) {
@@ -225,25 +165,34 @@ int af_ledger_open(const char *path, struct af_ledger **ret_ledger) {
         if (!l)
                 return -ENOMEM;
         l->tail = &l->head;
-        l->path = strdup(path);
-        if (!l->path) {
-                free(l);
-                return -ENOMEM;
-        }
+        l->questions_tail = &l->questions;
+        l->answers_tail = &l->answers;
         pthread_mutex_init(&l->lock, NULL);
         pthread_condattr_init(&attr);
         pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
         pthread_cond_init(&l->wake, &attr);
         pthread_cond_init(&l->ended, &attr);
         pthread_condattr_destroy(&attr);
-        r = pthread_create(&l->thread, NULL, ledger_main, l);
+        l->path = strdup(path);
+        l->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        r = !l->path ? ENOMEM : l->event_fd < 0 ? errno : pthread_create(&l->thread, NULL, ledger_main, l);
         if (r) {
-                free(l->path);
-                free(l);
+                ledger_free(l);
                 return -r;
         }
         *ret_ledger = l;
         return 0;
+}
+
+static void call_all(struct ledger_question *q, bool canceled) {
+        for (struct ledger_question *next; q; q = next) {
+                next = q->next;
+                if (canceled)
+                        q->result = -ECANCELED;
+                q->done(q->userdata, q->result, (const char *)q->json.data, q->json.size);
+                af_buf_deinit(&q->json);
+                free(q);
+        }
 }
 
 void af_ledger_close(struct af_ledger *l) {
@@ -267,31 +216,140 @@ void af_ledger_close(struct af_ledger *l) {
                 return;
         }
         pthread_join(l->thread, NULL);
+        call_all(l->answers, true);
         free_entries(l->head);
-        pthread_mutex_destroy(&l->lock);
-        pthread_cond_destroy(&l->wake);
-        pthread_cond_destroy(&l->ended);
-        free(l->path);
-        free(l);
+        free_uses(l->uses);
+        ledger_free(l);
 }
 
-void af_ledger_add(struct af_ledger *l, const struct af_ledger_event *e) {
-        struct entry *entry;
+/* ---- what is put in ---- */
 
-        if (!l)
-                return;
-        entry = malloc(sizeof(*entry));
+/* With the lock. The thread sleeps while there is nothing. */
+static void wake(struct af_ledger *l) {
+        if (l->n_waiting + l->n_uses == 1)
+                pthread_cond_signal(&l->wake);
+}
+
+/* Takes entry (NULL: no memory). */
+static void put(struct af_ledger *l, struct ledger_entry *entry) {
         pthread_mutex_lock(&l->lock);
-        if (!entry || l->failed || l->stop || l->n_waiting == MAX_WAITING) {
+        if (!entry || l->failed || l->stop || l->n_waiting == LEDGER_MAX_WAITING) {
                 l->n_dropped++;
                 free(entry);
         } else {
-                entry->event = *e;
                 entry->next = NULL;
                 *l->tail = entry;
                 l->tail = &entry->next;
-                if (l->n_waiting++ == 0)
-                        pthread_cond_signal(&l->wake);
+                l->n_waiting++;
+                wake(l);
+        }
+        pthread_mutex_unlock(&l->lock);
+}
+
+/* With n bytes behind the fixed part. */
+static struct ledger_entry *entry_new(enum ledger_entry_kind kind, const struct af_digest *fragment, const struct af_digest *environment,
+                                      const struct af_digest *kernel, size_t n) {
+        struct ledger_entry *e = malloc(sizeof(*e) + n);
+
+        if (!e)
+                return NULL;
+        e->kind = kind;
+        e->wall_s = af_clock_wall_s();
+        e->us = 0;
+        e->fragment = fragment ? *fragment : (struct af_digest){0};
+        e->environment = environment ? *environment : (struct af_digest){0};
+        e->kernel = kernel ? *kernel : (struct af_digest){0};
+        return e;
+}
+
+static void set_text(char *out, size_t size, const char *text) {
+        size_t n = strnlen(text ? text : "", size - 1);
+
+        memcpy(out, text ? text : "", n);
+        out[n] = 0;
+}
+
+void af_ledger_add(struct af_ledger *l, const struct af_ledger_event *event) {
+        struct ledger_entry *e;
+
+        if (!l)
+                return;
+        e = malloc(sizeof(*e));
+        if (e) {
+                e->kind = LEDGER_EVENT;
+                e->event = *event;
+        }
+        put(l, e);
+}
+
+void af_ledger_stage(struct af_ledger *l, const struct af_digest *fragment, const struct af_digest *environment,
+                     const struct af_digest *kernel, const char *stage, uint64_t us) {
+        size_t n = AF_MIN(strlen(stage) + 1, (size_t)LEDGER_MAX_TEXT);
+        struct ledger_entry *e;
+
+        if (!l)
+                return;
+        e = entry_new(LEDGER_STAGE, fragment, environment, kernel, n);
+        if (e) {
+                e->us = us;
+                set_text(e->text, n, stage);
+        }
+        put(l, e);
+}
+
+void af_ledger_describe(struct af_ledger *l, const struct af_digest *fragment, const char *words) {
+        size_t n = AF_MIN(strlen(words) + 1, (size_t)LEDGER_MAX_TEXT);
+        struct ledger_entry *e;
+
+        if (!l)
+                return;
+        e = entry_new(LEDGER_DESCRIBE, fragment, NULL, NULL, n);
+        if (e)
+                set_text(e->text, n, words);
+        put(l, e);
+}
+
+void af_ledger_environment(struct af_ledger *l, const struct af_digest *environment, const char *soc, const char *toolchain,
+                           const char *version) {
+        struct ledger_entry *e;
+
+        if (!l)
+                return;
+        e = entry_new(LEDGER_ENVIRONMENT, NULL, environment, NULL, 0);
+        if (e) {
+                set_text(e->target[0], sizeof(e->target[0]), soc);
+                set_text(e->target[1], sizeof(e->target[1]), toolchain);
+                set_text(e->target[2], sizeof(e->target[2]), version);
+        }
+        put(l, e);
+}
+
+void af_ledger_count(struct af_ledger *l, const struct af_digest *fragment, const struct af_digest *environment,
+                     const struct af_ledger_use *use) {
+        struct ledger_use **bucket, *u;
+
+        if (!l)
+                return;
+        bucket = &l->uses[(fragment->bytes[0] | (uint32_t)fragment->bytes[1] << 8) % LEDGER_USE_BUCKETS];
+        pthread_mutex_lock(&l->lock);
+        for (u = *bucket; u; u = u->next)
+                if (af_digest_equal(&u->fragment, fragment) && af_digest_equal(&u->environment, environment))
+                        break;
+        if (!u && !l->failed && !l->stop && l->n_uses < LEDGER_MAX_WAITING && (u = calloc(1, sizeof(*u)))) {
+                u->fragment = *fragment;
+                u->environment = *environment;
+                u->next = *bucket;
+                *bucket = u;
+                l->n_uses++;
+                wake(l);
+        }
+        if (u) {
+                u->use.n_hits += use->n_hits;
+                u->use.n_joined += use->n_joined;
+                u->use.n_compiled += use->n_compiled;
+                u->wall_s = af_clock_wall_s();
+        } else {
+                l->n_dropped++;
         }
         pthread_mutex_unlock(&l->lock);
 }
@@ -305,4 +363,58 @@ uint64_t af_ledger_dropped(struct af_ledger *l) {
         n = l->n_dropped;
         pthread_mutex_unlock(&l->lock);
         return n;
+}
+
+/* ---- questions ---- */
+
+int af_ledger_kind_from_name(const char *name) {
+        for (int i = 0; i < AF_LEDGER_N_KINDS; i++)
+                if (strcmp(ledger_kind_names[i], name) == 0)
+                        return i;
+        return -1;
+}
+
+int af_ledger_ask(struct af_ledger *l, const struct af_ledger_query *query, af_ledger_done_fn done, void *userdata) {
+        struct ledger_question *q;
+        int r;
+
+        if (!l)
+                return -EIO;
+        q = calloc(1, sizeof(*q));
+        if (!q)
+                return -ENOMEM;
+        q->query = *query;
+        q->done = done;
+        q->userdata = userdata;
+        pthread_mutex_lock(&l->lock);
+        r = l->failed || l->stop ? -EIO : l->n_questions == LEDGER_MAX_QUESTIONS ? -EBUSY : 0;
+        if (r == 0) {
+                l->n_questions++;
+                *l->questions_tail = q;
+                l->questions_tail = &q->next;
+                pthread_cond_signal(&l->wake);
+        }
+        pthread_mutex_unlock(&l->lock);
+        if (r)
+                free(q);
+        return r;
+}
+
+int af_ledger_fd(const struct af_ledger *l) {
+        return l->event_fd;
+}
+
+void af_ledger_dispatch(struct af_ledger *l) {
+        struct ledger_question *answers;
+        uint64_t n;
+
+        (void)!read(l->event_fd, &n, sizeof(n));
+        pthread_mutex_lock(&l->lock);
+        answers = l->answers;
+        l->answers = NULL;
+        l->answers_tail = &l->answers;
+        for (struct ledger_question *q = answers; q; q = q->next)
+                l->n_questions--;
+        pthread_mutex_unlock(&l->lock);
+        call_all(answers, false);
 }

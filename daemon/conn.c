@@ -33,6 +33,7 @@ void af_conn_close(struct af_conn *conn) {
         af_list_each (req, &conn->requests, struct af_request, in_conn)
                 af_request_drop(req);
         af_watch_stop(conn);
+        af_questions_leave(conn);
         af_admin_stop(core, conn, 0);
         while (conn->out_head) {
                 struct af_out *out = conn->out_head;

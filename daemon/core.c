@@ -204,6 +204,7 @@ int af_core_init(struct af_core *core, uv_loop_t *loop, struct af_config *config
         af_list_init(&core->conns);
         af_list_init(&core->environments);
         af_list_init(&core->flights);
+        af_list_init(&core->questions);
         af_list_init(&core->bundle_lru);
         af_workers_init(&core->workers);
         raise_limits(core);
@@ -234,6 +235,12 @@ static void on_store(uv_poll_t *poll, int status, int events) {
         af_store_dispatch(core->store);
 }
 
+static void on_ledger(uv_poll_t *poll, int status, int events) {
+        struct af_core *core = poll->data;
+
+        af_ledger_dispatch(core->ledger);
+}
+
 int af_core_start(struct af_core *core) {
         char path[4096];
         int r;
@@ -254,6 +261,10 @@ int af_core_start(struct af_core *core) {
                 return r;
         core->store_poll.data = core;
         uv_poll_start(&core->store_poll, UV_READABLE, on_store);
+        if (core->ledger && uv_poll_init(core->loop, &core->ledger_poll, af_ledger_fd(core->ledger)) == 0) {
+                core->ledger_poll.data = core;
+                uv_poll_start(&core->ledger_poll, UV_READABLE, on_ledger);
+        }
         r = uv_poll_init(core->loop, &core->listen_poll, core->listener.fd);
         if (r < 0)
                 return r;
@@ -341,6 +352,10 @@ void af_core_close(struct af_core *core) {
         if (core->store_poll.data) {
                 uv_poll_stop(&core->store_poll);
                 uv_close((uv_handle_t *)&core->store_poll, NULL);
+        }
+        if (core->ledger_poll.data) {
+                uv_poll_stop(&core->ledger_poll);
+                uv_close((uv_handle_t *)&core->ledger_poll, NULL);
         }
 }
 

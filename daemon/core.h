@@ -120,9 +120,11 @@ struct af_environment {
         struct af_core *core;
         struct af_target target;
         enum af_environment_state state;
-        struct af_digest digest;   /* READY */
-        struct af_blob *toolchain; /* READY: passed to compile jobs */
-        char *version;             /* READY */
+        struct af_digest digest;     /* READY */
+        struct af_blob *toolchain;   /* READY: passed to compile jobs */
+        char *version;               /* READY */
+        struct af_blob *ingredients; /* READY: records.h; may be NULL */
+        bool recorded;               /* they are in the store under digest */
         struct af_watch *watches;
         uint32_t n_watches;
         uint64_t checked_ns, failed_ns;
@@ -175,11 +177,14 @@ struct af_flight {
         bool has_reported;
         struct af_digest reported; /* the plan job's environment digest */
         struct af_blob *plan, *skeleton;
+        struct af_blob *stages;           /* AF_JOB_MSG_STAGES; may be NULL */
+        bool known_fragment;              /* its bytes were in the store */
         struct af_flight_kernel *kernels; /* in the skeleton's order */
         struct af_plan_view plan_view;    /* borrows from plan; zero while the skeleton is the store's */
         uint32_t n_kernels;
         struct af_blob *origins;        /* AF_TAG_ORIGINS of who asked first; NULL: none */
         struct af_ready_bundle *bundle; /* COMMIT */
+        uint64_t publish_ns;            /* COMMIT: when that began */
         struct af_digest fragment;      /* KNOWN */
         struct af_blob *slot_map;       /* KNOWN */
 };
@@ -220,12 +225,12 @@ struct af_core {
         struct af_store *store;
         struct af_ledger *ledger;
         struct af_listener listener;
-        uv_poll_t listen_poll, store_poll;
+        uv_poll_t listen_poll, store_poll, ledger_poll;
         uv_timer_t tick, kick, fd_timer;
         bool listening, ticking, fd_waiting;
         int reserve_fd; /* given up to refuse a connection when descriptors run out */
         uint64_t start_ns;
-        struct af_list conns, environments, flights;
+        struct af_list conns, environments, flights, questions;
         uint32_t n_conns, n_requests;
         size_t rx_bytes, held_bytes; /* bodies being received; inputs of flights and of queued jobs */
         struct af_digest_table flight_table, kernel_table, bundle_table;
@@ -313,6 +318,8 @@ void af_reply_drain(struct af_conn *conn);
 /* request.c */
 /* Takes the request to its answer or into a flight. bytes: canonical, or text. */
 void af_request_submit(struct af_request *req, bool is_text, struct af_blob *bytes);
+/* The same for a fragment that the store has: not_found where it has not. */
+void af_request_submit_stored(struct af_request *req, const struct af_digest *fragment);
 /* Answers, then frees. */
 void af_request_fail(struct af_request *req, const struct af_failure *f);
 void af_request_answer(struct af_request *req, const struct af_digest *fragment, struct af_ready_bundle *bundle, enum af_hit hit,
@@ -355,9 +362,17 @@ void af_flight_drop_plan(struct af_flight *f);
 /* What a waiter is told. */
 const char *af_flight_doing(const struct af_flight *f);
 
+/* question.c */
+void af_conn_on_history(struct af_conn *conn, uint64_t id, const uint8_t *body, size_t n);
+void af_conn_on_why(struct af_conn *conn, uint64_t id, const uint8_t *body, size_t n);
+/* Whoever asked through conn is gone. */
+void af_questions_leave(struct af_conn *conn);
+
 /* miss.c */
-/* Tells (events, ledger) that it is compiled, and why it was not there. Once per flight. */
-void af_flight_missed(struct af_flight *f);
+/* Tells (events, ledger) that it is compiled, and why it was not there. Once per flight. has_skeleton: only kernels are missing. */
+void af_flight_missed(struct af_flight *f, bool has_skeleton);
+/* Tells how long the stages of its plan took, and what the fragment is. */
+void af_flight_stages(struct af_flight *f);
 /* Tells what its skeleton leaves to the framework: one line per node. */
 void af_flight_fallbacks(struct af_flight *f);
 

@@ -46,6 +46,7 @@ void af_environment_free(struct af_environment *env) {
         watches_free(env);
         af_target_deinit(&env->target);
         af_blob_unref(env->toolchain);
+        af_blob_unref(env->ingredients);
         af_blob_unref(env->told);
         af_failure_deinit(&env->failure);
         free(env->version);
@@ -108,11 +109,16 @@ static int take_environment(struct af_environment *env, const struct af_job_env 
                 env->n_watches++;
         }
         af_blob_unref(env->toolchain);
+        af_blob_unref(env->ingredients);
         free(env->version);
+        env->ingredients = af_blob_copy(e->ingredients, e->n_ingredients);
         env->toolchain = toolchain;
         env->version = version;
         before = env->digest;
         env->digest = e->digest;
+        if (!af_digest_equal(&before, &env->digest))
+                env->recorded = false;
+        af_ledger_environment(env->core->ledger, &env->digest, env->target.soc, env->target.toolchain, version);
         af_event_environment(env, env->loaded_before ? &before : NULL);
         env->loaded_before = true;
         return 0;

@@ -299,6 +299,19 @@ void af_event_miss(const struct af_flight *f, const char *why) {
         tell(f->core, &text);
 }
 
+void af_event_plan(const struct af_flight *f, const char *words, const struct af_buf *stages) {
+        struct af_buf text;
+
+        if (!watched(f->core) || af_buf_error(stages))
+                return;
+        begin(f->core, &text, "plan");
+        af_json_add_digest(&text, "fragment", &f->link.key);
+        af_json_add_string(&text, "words", words);
+        af_json_key(&text, "stages_us");
+        af_buf_put(&text, stages->data, stages->size);
+        tell(f->core, &text);
+}
+
 void af_event_fallback(const struct af_flight *f, const char *line) {
         struct af_buf text;
 

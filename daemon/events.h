@@ -53,6 +53,8 @@ void af_event_answer(const struct af_request *req, const struct af_digest *fragm
 void af_event_failed(const struct af_request *req, const struct af_failure *failure);
 void af_event_dropped(const struct af_request *req);
 void af_event_miss(const struct af_flight *f, const char *why);
+/* words: what the fragment is; stages: a JSON object of microseconds. */
+void af_event_plan(const struct af_flight *f, const char *words, const struct af_buf *stages);
 /* line: "Fallback OP $reason: …". */
 void af_event_fallback(const struct af_flight *f, const char *line);
 struct af_event_job {

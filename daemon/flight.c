@@ -93,6 +93,7 @@ void af_flight_free(struct af_flight *f) {
         af_flight_drop_input(f);
         af_blob_unref(f->slot_map);
         af_blob_unref(f->origins);
+        af_blob_unref(f->stages);
         af_target_deinit(&f->target);
         af_ready_bundle_unref(f->bundle);
         af_failure_deinit(&f->job_failure);
@@ -211,7 +212,7 @@ static void look_up(struct af_flight *f) {
                 return;
         }
         f->environment = f->env->digest;
-        af_flight_missed(f);
+        af_flight_missed(f, skeleton != NULL);
         if (skeleton) {
                 /* The bundle is there, a kernel of it is gone: that one alone is compiled again. */
                 f->skeleton = skeleton;
@@ -262,8 +263,8 @@ static void check_planning(struct af_flight *f) {
                         answer_stored(f, bundle);
                         return;
                 }
+                af_flight_missed(f, skeleton != NULL);
                 af_blob_unref(skeleton);
-                af_flight_missed(f);
         }
         if (f->planned)
                 check_plan(f);

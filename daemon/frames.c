@@ -129,15 +129,23 @@ static struct af_request *request_new(struct af_conn *conn, const struct af_fram
         return req;
 }
 
+static void submit_stored(struct af_request *req, const uint8_t digest[32]) {
+        struct af_digest d;
+
+        memcpy(d.bytes, digest, sizeof(d.bytes));
+        af_request_submit_stored(req, &d);
+}
+
 static void on_submit(struct af_conn *conn, const struct af_frame_header *h, const uint8_t *body, size_t n) {
         struct af_core *core = conn->core;
         struct af_field f, flag;
-        bool is_text, lookup_only = af_frame_find(body, n, AF_TAG_LOOKUP_ONLY, 1, &flag) && flag.p[0];
+        bool stored, is_text, lookup_only = af_frame_find(body, n, AF_TAG_LOOKUP_ONLY, 1, &flag) && flag.p[0];
         struct af_request *req;
         struct af_blob *bytes;
 
         core->stats.n_requests++;
-        is_text = !af_frame_find(body, n, AF_TAG_CANON, 0, &f);
+        stored = !af_frame_find(body, n, AF_TAG_CANON, 0, &f) && af_frame_find(body, n, AF_TAG_FRAGMENT, 32, &f);
+        is_text = !stored && !af_frame_find(body, n, AF_TAG_CANON, 0, &f);
         if (is_text && !af_frame_find(body, n, AF_TAG_TEXT_JSON, 0, &f)) {
                 af_reply_error(conn, h->request_id, AF_ERROR_INVALID, false, "the request has no fragment");
                 return;
@@ -162,7 +170,10 @@ static void on_submit(struct af_conn *conn, const struct af_frame_header *h, con
                 conn->origins = named ? flag.p : NULL;
                 conn->n_origins = named ? flag.n : 0;
                 af_event_submit(req, is_text, f.n);
-                af_request_submit(req, is_text, bytes);
+                if (stored)
+                        submit_stored(req, f.p);
+                else
+                        af_request_submit(req, is_text, bytes);
                 conn->origins = NULL;
                 conn->n_origins = 0;
         } else {
@@ -189,8 +200,14 @@ static void on_touch(struct af_conn *conn, const uint8_t *body, size_t n) {
         struct af_field f;
 
         for (unsigned i = 0; i < MAX_TOUCHES && af_frame_next(&c, &f); i++)
-                if (f.tag == AF_TAG_KEY && f.n == 64)
+                if (f.tag == AF_TAG_KEY && f.n == 64) {
+                        struct af_digest fragment, environment;
+
+                        memcpy(fragment.bytes, f.p, 32);
+                        memcpy(environment.bytes, f.p + 32, 32);
                         af_store_touch(conn->core->store, AF_TABLE_BUNDLES, f.p, 64);
+                        af_ledger_count(conn->core->ledger, &fragment, &environment, &(struct af_ledger_use){.n_hits = 1});
+                }
 }
 
 static void on_stats(struct af_conn *conn, uint8_t type, uint64_t id) {
@@ -225,6 +242,8 @@ static void on_clear(struct af_conn *conn, uint64_t id) {
         if (!owner_only(conn, id))
                 return;
         af_bundle_cache_clear(conn->core);
+        af_list_each (env, &conn->core->environments, struct af_environment, link)
+                env->recorded = false;
         r = af_store_clear(conn->core->store);
         af_log(AF_LOG_INFO, "cleared by user %u, process %d", (unsigned)conn->peer.uid, (int)conn->peer.pid);
         if (r)
@@ -265,6 +284,12 @@ void af_conn_on_frame(struct af_conn *conn, const struct af_frame_header *h, con
                 break;
         case AF_FRAME_WATCH:
                 on_watch(conn, h->request_id);
+                break;
+        case AF_FRAME_HISTORY:
+                af_conn_on_history(conn, h->request_id, body, n);
+                break;
+        case AF_FRAME_WHY:
+                af_conn_on_why(conn, h->request_id, body, n);
                 break;
         case AF_FRAME_CLEAR:
                 on_clear(conn, h->request_id);

@@ -2,6 +2,7 @@
 /* env: loads an environment, tells its digest, its toolchain and what to watch. */
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -73,8 +74,28 @@ static void add_rules(struct watch *w, const struct af_env_config *config) {
                         add(w, *p);
 }
 
+static void visit(void *userdata, const char *name, const char *text, const void *p, size_t n) {
+        af_record_ingredient_write(userdata, name, text);
+}
+
+/* What is in the digest, and behind it what its closure consists of, so that a difference can be told by its file. */
+static void put_ingredients(struct af_buf *buf, const struct af_env *env) {
+        char name[512], hex[AF_DIGEST_HEX_SIZE];
+
+        af_key_ingredients(&env->key, visit, buf);
+        af_record_ingredient_write(buf, "compiler", env->toolchain.version ? env->toolchain.version : "");
+        af_record_ingredient_write(buf, "flags", env->toolchain.flags ? env->toolchain.flags : "");
+        for (uint32_t i = 0; env->toolchain.closure_files && i < env->toolchain.n_closure; i++) {
+                snprintf(name, sizeof(name), "file %s", env->toolchain.closure_files[i].path);
+                af_digest_hex(&env->toolchain.closure_files[i].digest, hex);
+                hex[16] = 0;
+                af_record_ingredient_write(buf, name, hex);
+        }
+}
+
 int af_job_env(struct af_arena *arena, const struct af_job_request *request) {
         AF_CLEANUP(af_buf_deinit) struct af_buf buf = AF_BUF_INIT;
+        AF_CLEANUP(af_buf_deinit) struct af_buf ingredients = AF_BUF_INIT;
         struct watch watch = {.arena = arena};
         struct af_env env;
 
@@ -88,7 +109,8 @@ int af_job_env(struct af_arena *arena, const struct af_job_request *request) {
                 add_driver(&watch, env.toolchain.config.driver);
         else if (env.toolchain.kind == AF_TOOLCHAIN_HOST)
                 add_driver(&watch, "g++");
-        af_jobwire_write_environment(&buf, &env.digest, &env.toolchain, watch.paths, watch.n);
+        put_ingredients(&ingredients, &env);
+        af_jobwire_write_environment(&buf, &env.digest, &env.toolchain, watch.paths, watch.n, &ingredients);
         if (af_buf_error(&buf))
                 af_job_fail_errno("the environment", af_buf_error(&buf));
         else

@@ -306,7 +306,7 @@ int af_jobwire_read_key(const void *p, size_t n, struct af_job_key *ret_key) {
 }
 
 void af_jobwire_write_environment(struct af_buf *buf, const struct af_digest *digest, const struct af_toolchain *toolchain,
-                                  const char *const *watch, uint32_t n_watch) {
+                                  const char *const *watch, uint32_t n_watch, const struct af_buf *ingredients) {
         AF_CLEANUP(af_buf_deinit) struct af_buf blob = AF_BUF_INIT;
 
         af_buf_put(buf, digest->bytes, sizeof(digest->bytes));
@@ -316,6 +316,9 @@ void af_jobwire_write_environment(struct af_buf *buf, const struct af_digest *di
                 buf->error = af_buf_error(&blob);
         af_buf_put_field(buf, blob.data, blob.size);
         put_strings(buf, watch, n_watch);
+        af_buf_put_field(buf, ingredients->data, ingredients->size);
+        if (af_buf_error(ingredients))
+                buf->error = af_buf_error(ingredients);
 }
 
 int af_jobwire_read_environment(const void *p, size_t n, struct af_job_env *ret_env) {
@@ -334,6 +337,7 @@ int af_jobwire_read_environment(const void *p, size_t n, struct af_job_env *ret_
         for (uint32_t i = 0; i < e.n_watch; i++)
                 if (!(e.watch[i] = get_string(&c)))
                         c.error = true;
+        e.ingredients = af_cursor_field(&c, &e.n_ingredients);
         if (c.error || c.at != c.size) {
                 free(e.watch);
                 return -EBADMSG;

@@ -57,6 +57,7 @@ enum af_job_message {
         AF_JOB_MSG_ENV = 3,  /* ENV: see struct af_job_env */
         AF_JOB_MSG_BINARY = 4, /* COMPILE */
         AF_JOB_MSG_TRACE = 5,  /* text for the log */
+        AF_JOB_MSG_STAGES = 7, /* PLAN, before the plan: field words that describe the fragment, u32 n, then field name, u64 us each */
         AF_JOB_MSG_ERROR = 6,  /* u32 enum af_error_code, u32 AF_JOB_FAULT_*, text */
 };
 enum {
@@ -77,15 +78,20 @@ void af_jobwire_write_key(struct af_buf *buf, const struct af_job_key *key);
 /* Borrows from p. 0, -EBADMSG. */
 int af_jobwire_read_key(const void *p, size_t n, struct af_job_key *ret_key) AF_WARN_UNUSED;
 
-/* env digest, string version, field toolchain, u32 n, strings: files and directories whose change means another environment. */
+/*
+ * env digest, string version, field toolchain, u32 n, strings: files and directories whose change means another environment; field
+ * ingredients (records.h).
+ */
 struct af_job_env {
         struct af_digest digest;
         const char *version;
         const uint8_t *toolchain;
         uint32_t n_toolchain, n_watch;
         const char **watch; /* malloc'd array; strings borrowed */
+        const uint8_t *ingredients;
+        uint32_t n_ingredients;
 };
 void af_jobwire_write_environment(struct af_buf *buf, const struct af_digest *digest, const struct af_toolchain *toolchain,
-                                  const char *const *watch, uint32_t n_watch);
+                                  const char *const *watch, uint32_t n_watch, const struct af_buf *ingredients);
 /* Borrows from p; free(ret_env->watch). 0, -ENOMEM, -EBADMSG. */
 int af_jobwire_read_environment(const void *p, size_t n, struct af_job_env *ret_env) AF_WARN_UNUSED;

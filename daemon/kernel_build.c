@@ -87,6 +87,7 @@ static void on_end(void *owner, const struct af_worker_end *end) {
                 k->binary = k->binary_told;
                 k->binary_told = NULL;
                 k->core->stats.n_kernel_compiles++;
+                af_ledger_stage(k->core->ledger, &k->fragment, &k->env->digest, &k->link.key, "compile", end->run_us);
                 af_flights_kernel_done(k->core, k);
         }
 }

@@ -2,14 +2,55 @@
 /* What a miss tells to watchers and ledger: why it missed, and what its plan leaves to the framework. */
 #include <stdio.h>
 
+#include "base/json_text.h"
 #include "daemon/core.h"
+#include "daemon/why.h"
 #include "numeric/op.h"
 
-void af_flight_missed(struct af_flight *f) {
+#define MAX_STAGES 32u
+
+void af_flight_missed(struct af_flight *f, bool has_skeleton) {
+        char why[AF_WHY_TEXT];
+
         if (f->missed)
                 return;
         f->missed = true;
-        af_event_miss(f, "not in the store");
+        af_why_missed(f->env, &f->link.key, has_skeleton, f->known_fragment, why);
+        af_event_miss(f, why);
+        af_core_ledger(f->core, AF_LEDGER_MISS,
+                       af_list_empty(&f->waiters) ? NULL : af_list_entry(f->waiters.next, struct af_request, in_flight), &f->link.key,
+                       &f->env->digest, NULL, f->begin_ns, 0, 0, why);
+}
+
+void af_flight_stages(struct af_flight *f) {
+        struct af_cursor c = f->stages ? af_cursor_make(f->stages->data, f->stages->size) : af_cursor_make(NULL, 0);
+        struct af_buf json = AF_BUF_INIT;
+        uint32_t n_words = 0, n;
+        const uint8_t *words = f->stages ? af_cursor_field(&c, &n_words) : NULL;
+        char text[1024];
+
+        if (!words)
+                return;
+        snprintf(text, sizeof(text), "%.*s", (int)AF_MIN(n_words, sizeof(text) - 1), (const char *)words);
+        af_ledger_describe(f->core->ledger, &f->link.key, text);
+        n = af_cursor_u32(&c);
+        af_buf_put_u8(&json, '{');
+        for (uint32_t i = 0; i < n && i < MAX_STAGES; i++) {
+                uint32_t n_name = 0;
+                const uint8_t *name = af_cursor_field(&c, &n_name);
+                uint64_t us = af_cursor_u64(&c);
+                char stage[64];
+
+                if (c.error)
+                        break;
+                snprintf(stage, sizeof(stage), "%.*s", (int)AF_MIN(n_name, 63u), (const char *)name);
+                af_ledger_stage(f->core->ledger, &f->link.key, &f->reported, NULL, stage, us);
+                af_json_add_u64(&json, stage, us);
+        }
+        af_buf_put_u8(&json, '}');
+        af_event_plan(f, text, &json);
+        af_buf_deinit(&json);
+        af_blob_clear(&f->stages);
 }
 
 /* The framework's name of a canonical node, where who asked told it; else the op's. */

@@ -142,6 +142,10 @@ static void on_message(void *owner, uint32_t type, const void *p, size_t n) {
                         f->job_failure = af_failure_make(f->job_failure.code, af_error_retryable(f->job_failure.code), "%.*s",
                                                          (int)(n - c.at), (const char *)p + c.at);
                 break;
+        case AF_JOB_MSG_STAGES:
+                af_blob_clear(&f->stages);
+                f->stages = af_blob_copy(p, n);
+                break;
         case AF_JOB_MSG_TRACE:
                 af_log(AF_LOG_DEBUG, "%.*s", (int)AF_MIN(n, (size_t)65536), (const char *)p);
                 break;
@@ -202,6 +206,7 @@ static void on_end(void *owner, const struct af_worker_end *end) {
         f->compiled_any = true;
         f->planned = true;
         af_core_ledger(f->core, AF_LEDGER_PLAN, NULL, &f->link.key, &f->reported, NULL, f->begin_ns, end->run_us * 1000, 0, "");
+        af_flight_stages(f);
         af_flight_advance(f);
 }
 

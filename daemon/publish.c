@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "daemon/core.h"
@@ -64,11 +65,16 @@ static void add_source(struct records *r, const struct af_build *k) {
         add(r, AF_TABLE_SOURCES, k->link.key.bytes, sizeof(k->link.key.bytes), buf->data, buf->size);
 }
 
+/* The first bundle of an environment takes along what that consists of. */
+static bool records_environment(const struct af_flight *f) {
+        return f->env && !f->env->recorded && f->env->ingredients && af_digest_equal(&f->environment, &f->env->digest);
+}
+
 /* Kernels that were in the store already stay as they are. */
 static int collect(struct af_flight *f, struct records *r) {
         struct af_buf *buf;
 
-        r->items = calloc(2 * (size_t)f->n_kernels + 2, sizeof(*r->items));
+        r->items = calloc(2 * (size_t)f->n_kernels + 3, sizeof(*r->items));
         r->bufs = calloc((size_t)f->n_kernels + 1, sizeof(*r->bufs));
         if (!r->items || !r->bufs)
                 return -ENOMEM;
@@ -78,6 +84,9 @@ static int collect(struct af_flight *f, struct records *r) {
         af_record_fragment_write(buf, &f->target, f->input->data, f->input->size);
         add(r, AF_TABLE_FRAGMENTS, f->link.key.bytes, sizeof(f->link.key.bytes), buf->data, buf->size);
         add(r, AF_TABLE_BUNDLES, r->bundle_key, sizeof(r->bundle_key), f->skeleton->data, f->skeleton->size);
+        if (records_environment(f))
+                add(r, AF_TABLE_ENV, f->environment.bytes, sizeof(f->environment.bytes), f->env->ingredients->data,
+                    f->env->ingredients->size);
         for (uint32_t i = 0; i < f->n_kernels; i++) {
                 const struct af_build *k = f->kernels[i].kernel;
 
@@ -100,6 +109,10 @@ static void finish(struct af_flight *f, int r) {
                 core->stats.n_not_stored++;
                 af_log(AF_LOG_WARNING, "a bundle could not be stored: %s", r == AF_STORE_E_FULL ? "disk or store full" : strerror(-r));
         }
+        if (r == 0 && records_environment(f))
+                f->env->recorded = true;
+        if (r == 0)
+                af_ledger_stage(core->ledger, &f->link.key, &f->environment, NULL, "publish", (af_clock_now_ns() - f->publish_ns) / 1000);
         for (uint32_t i = 0; i < f->n_kernels; i++)
                 if (f->kernels[i].kernel)
                         f->kernels[i].kernel->stored = true;
@@ -142,6 +155,7 @@ void af_flight_publish(struct af_flight *f) {
                 return;
         }
         f->state = AF_FLIGHT_COMMIT;
+        f->publish_ns = af_clock_now_ns();
         r = collect(f, &records);
         if (r == 0)
                 r = af_store_put(f->core->store, records.items, records.n, on_stored, f);

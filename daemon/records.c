@@ -76,3 +76,16 @@ int af_record_source_read(struct af_blob *record, struct af_record_source *ret_s
         *ret_source = s;
         return 0;
 }
+
+void af_record_ingredient_write(struct af_buf *buf, const char *name, const char *value) {
+        af_buf_put_field(buf, name, strlen(name));
+        af_buf_put_field(buf, value, strlen(value));
+}
+
+bool af_record_ingredient_next(struct af_cursor *c, struct af_ingredient *ret) {
+        if (c->error || c->at == c->size)
+                return false;
+        ret->name = (const char *)af_cursor_field(c, &ret->n_name);
+        ret->value = (const char *)af_cursor_field(c, &ret->n_value);
+        return !c->error;
+}

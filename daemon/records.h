@@ -5,7 +5,7 @@
  *   fragments  fragment digest                -> u8 twin, 3 zero bytes, field soc, field toolchain (as asked for; empty: default), field
  * canonical bytes bundles    fragment digest, env digest    -> skeleton bundle (proto/bundle.h) sources    kernel key -> field toolchain,
  * field symbol, field source kernels    kernel key                     -> binary texts      digest of a request's text     -> fragment
- * digest, slot map (proto/bundle.h) env        digest of configuration+target -> environment (daemon/environment.c)
+ * digest, slot map (proto/bundle.h) env        environment digest -> its ingredients, each field name, field value
  */
 #pragma once
 
@@ -35,3 +35,12 @@ struct af_record_source {
 void af_record_source_write(struct af_buf *buf, const char *toolchain, const char *symbol, const void *source, size_t n);
 /* 0, -ENOMEM, AF_RECORD_E_DAMAGED. */
 int af_record_source_read(struct af_blob *record, struct af_record_source *ret_source) AF_WARN_UNUSED;
+
+/* One ingredient of an environment: what `autofusectl why` compares. */
+void af_record_ingredient_write(struct af_buf *buf, const char *name, const char *value);
+/* Steps through a record; false at the end or where it is damaged. Borrows. */
+struct af_ingredient {
+        const char *name, *value; /* not terminated */
+        uint32_t n_name, n_value;
+};
+bool af_record_ingredient_next(struct af_cursor *c, struct af_ingredient *ret);

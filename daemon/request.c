@@ -35,10 +35,14 @@ void af_request_fail(struct af_request *req, const struct af_failure *f) {
 
 void af_request_answer(struct af_request *req, const struct af_digest *fragment, struct af_ready_bundle *bundle, enum af_hit hit,
                        uint64_t compile_us) {
+        static const struct af_ledger_use uses[] = {
+                [AF_HIT_COMPILED] = {.n_compiled = 1}, [AF_HIT_JOINED] = {.n_joined = 1}, [AF_HIT_STORE] = {.n_hits = 1}};
         struct af_conn *conn = req->conn;
 
-        af_core_ledger(conn->core, hit == AF_HIT_STORE ? AF_LEDGER_HIT : AF_LEDGER_REQUEST, req, fragment, &bundle->environment, NULL,
-                       req->begin_ns, af_clock_now_ns() - req->begin_ns, 0, conn->name);
+        if (hit != AF_HIT_STORE)
+                af_core_ledger(conn->core, AF_LEDGER_REQUEST, req, fragment, &bundle->environment, NULL, req->begin_ns,
+                               af_clock_now_ns() - req->begin_ns, 0, conn->name);
+        af_ledger_count(conn->core->ledger, fragment, &bundle->environment, &uses[hit]);
         af_event_answer(req, fragment, &bundle->environment, hit, (af_clock_now_ns() - req->begin_ns) / 1000, compile_us);
         af_reply_result(req, fragment, bundle, hit, compile_us);
         request_free(req);
@@ -145,6 +149,7 @@ static void enter_new_flight(struct af_request *req, const struct af_digest *key
         }
         if (req->conn->n_origins)
                 f->origins = af_blob_copy(req->conn->origins, req->conn->n_origins);
+        f->known_fragment = target != NULL;
         af_flight_join(f, req);
         af_flight_begin(f, target);
 }
@@ -232,6 +237,11 @@ static void submit_text(struct af_request *req, struct af_blob *text) {
         } else {
                 enter_new_flight(req, &d, true, text, NULL);
         }
+}
+
+void af_request_submit_stored(struct af_request *req, const struct af_digest *fragment) {
+        if (!submit_fragment(req, fragment, NULL))
+                not_found(req);
 }
 
 void af_request_submit(struct af_request *req, bool is_text, struct af_blob *bytes) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "compiler/driver/job.h"
 #include "compiler/graph/canon.h"
 
@@ -62,7 +63,9 @@ static int run_passes(struct af_job *job, const char *last) {
         size_t again = 0;
         for (size_t i = 0; i < AF_ARRAY_SIZE(passes); i++) {
                 again = strcmp(passes[i].name, "rewrite") == 0 ? i : again;
+                uint64_t begin = af_clock_now_ns();
                 int r = passes[i].run(job);
+                job->pass_ns[i] += af_clock_now_ns() - begin;
                 if (r == AF_PASS_AGAIN) {
                         i = again - 1;
                         continue;
@@ -79,6 +82,19 @@ static int run_passes(struct af_job *job, const char *last) {
                         return r;
         }
         return 0;
+}
+
+/* How long each pass took, its repetitions together; the schedule's part is told by itself. */
+static void tell_stages(const struct af_job *job) {
+        if (!job->opts->stage)
+                return;
+        for (size_t i = 0; i < AF_ARRAY_SIZE(passes); i++) {
+                bool fuse = strcmp(passes[i].name, "fuse") == 0;
+                uint64_t ns = job->pass_ns[i];
+                job->opts->stage(job->opts->userdata, passes[i].name, (fuse ? ns - AF_MIN(ns, job->schedule_ns) : ns) / 1000);
+                if (fuse)
+                        job->opts->stage(job->opts->userdata, "schedule", job->schedule_ns / 1000);
+        }
 }
 
 /* Distinct kernels of the job in the order of the bundle's table. */
@@ -141,6 +157,7 @@ int af_driver_plan(const struct af_env *env, const void *canon, size_t n, const 
         af_arena_init(&arena, JOB_ARENA_MAX);
         job_init(&job, &arena, env, canon, n, opts, diags);
         int r = run_passes(&job, NULL);
+        tell_stages(&job);
         if (!r)
                 r = write_plan(&job, ret_plan);
         job_deinit(&job);

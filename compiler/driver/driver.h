@@ -21,6 +21,8 @@ struct af_driver_opts {
         uint32_t max_cores;      /* 0: the SoC's; tests vary it */
         uint32_t max_tile_bytes; /* 0: UB; tests vary it */
         void (*dump)(void *userdata, const char *pass, const char *text);
+        void (*stage)(void *userdata, const char *name, uint64_t us); /* may be NULL: after all passes, once per pass and for "schedule",
+                                                                         which is the part of fuse that asks for loop trees */
         void *userdata;
 };
 int af_driver_plan(const struct af_env *env, const void *canon, size_t n, const struct af_driver_opts *opts, struct af_buf *ret_plan,

@@ -58,7 +58,8 @@ struct af_job {
         uint32_t n_buffers, cap_buffers;
         struct af_location *places; /* per value */
         struct af_bundle_builder builder;
-        struct af_buf fallbacks; /* "<canonical node> <reason>\n" */
+        uint64_t pass_ns[16], schedule_ns; /* by place in driver.c's table */
+        struct af_buf fallbacks;           /* "<canonical node> <reason>\n" */
 };
 
 /* A pass says so where what it found must be rewritten otherwise: the passes run again from `rewrite`. */

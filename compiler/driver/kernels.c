@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compiler/driver/kernels.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 
 void kernels_init(struct kernels *k, struct af_job *job) {
@@ -52,7 +54,9 @@ static int find(struct kernels *k, struct af_job *job, const struct af_group *gr
                                    .round = AF_NONE};
         if (!e->values)
                 return -ENOMEM;
+        uint64_t begin = af_clock_now_ns();
         r = af_schedule_build(&job->graph, group, &job->soc, &e->kernel, &e->why);
+        job->schedule_ns += af_clock_now_ns() - begin;
         if (r > 0)
                 e->kernel = NULL;
         return r < 0 ? r : 0;

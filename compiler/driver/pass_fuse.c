@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "compiler/driver/kernels.h"
 #include "compiler/graph/traffic.h"
 
@@ -17,7 +18,10 @@ static bool fusable(void *userdata, const struct af_graph *g, const struct af_fu
                         ret->why = job->unfit[q->nodes[i]];
                         return false;
                 }
-        return af_schedule_ask(&job->scratch, &job->soc, g, q, ret);
+        uint64_t begin = af_clock_now_ns();
+        bool yes = af_schedule_ask(&job->scratch, &job->soc, g, q, ret);
+        job->schedule_ns += af_clock_now_ns() - begin;
+        return yes;
 }
 
 /* A group that did not pay comes apart where few bytes pass. */

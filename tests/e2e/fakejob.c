@@ -83,7 +83,7 @@ static void misbehave(const char *how) {
 
 static void run_env(const struct af_job_request *r) {
         struct af_toolchain t = {.id = "host", .driver = "/bin/true", .version = "fake 1", .flags = "", .config = {.id = "host"}};
-        struct af_buf buf = AF_BUF_INIT;
+        struct af_buf buf = AF_BUF_INIT, ingredients = AF_BUF_INIT, text = AF_BUF_INIT;
         struct af_digest digest;
         char path[4096];
         const char *watch[] = {path};
@@ -91,7 +91,11 @@ static void run_env(const struct af_job_request *r) {
         if (r->soc && strcmp(r->soc, "none") == 0)
                 send_error(14, 0, "no such SoC");
         environment(r, &digest, path);
-        af_jobwire_write_environment(&buf, &digest, &t, watch, 1);
+        (void)!af_io_read_file(path, 4096, &text);
+        af_buf_put_u8(&text, 0);
+        af_record_ingredient_write(&ingredients, "salt", r->config.salt ? r->config.salt : "");
+        af_record_ingredient_write(&ingredients, "file env", (const char *)text.data);
+        af_jobwire_write_environment(&buf, &digest, &t, watch, 1, &ingredients);
         send_message(AF_JOB_MSG_ENV, buf.data, buf.size);
 }
 
