@@ -142,6 +142,8 @@ void af_combine_run(enum af_combine combine, enum af_dtype acc, bool last, const
  */
 void af_expand_word(unsigned word, struct af_prog *ret_prog);
 void af_expand_words_joined(struct af_prog *ret_prog);
+/* An int64 number, without operands. */
+void af_expand_const_i64(int64_t v, struct af_prog *ret_prog);
 
 /* Runs a program: operands and result in memory form (bool: uint8). scratch as above. */
 void af_prog_eval(const struct af_prog *prog, const enum af_dtype *operand_dtypes, const void *const *srcs, void *dst, size_t n,

@@ -471,3 +471,10 @@ void af_expand_words_joined(struct af_prog *ret_prog) {
         l.part[0] = INT_SHR(1, 8);
         ret_prog->result = put_together(b, l);
 }
+
+void af_expand_const_i64(int64_t v, struct af_prog *ret_prog) {
+        struct af_builder builder, *b = &builder;
+
+        af_build_start(b, ret_prog, NULL, 0);
+        ret_prog->result = af_b_const_i64(b, v);
+}

@@ -216,8 +216,12 @@ int lower_constant(struct lower *l, enum af_dtype dtype, uint64_t bits, uint32_t
         struct af_prim_ins dup = {.prim = AF_PRIM_DUP, .dtype = dtype, .to = dtype, .imm = bits};
         uint32_t v;
         int r;
+        if (dtype == AF_DTYPE_INT64) {
+                af_expand_const_i64((int64_t)bits, &l->s->prog);
+                return lower_program(l, &l->s->prog, NULL, AF_HOLD_ONE, 0, ret);
+        }
         if (af_dtype_size(dtype) == 8)
-                return sched_unfit(l->s, "a 64-bit constant as a tensor");
+                return sched_unfit(l->s, "a float64 constant as a tensor");
         if (af_dtype_size(dtype) != 1)
                 return lower_prim(l, dup, AF_HOLD_ONE, 0, AF_NONE, AF_NONE, AF_NONE, ret);
         int value = dtype == AF_DTYPE_INT8 ? (int8_t)bits : dtype == AF_DTYPE_BOOL ? bits != 0 : (int)(uint8_t)bits;

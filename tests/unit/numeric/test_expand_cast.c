@@ -214,6 +214,28 @@ Test(expand_cast, words) {
         cr_expect_arr_eq(in, out, sizeof(in));
 }
 
+/* Every bit of a number that is written into the program. */
+Test(expand_cast, int64_constants) {
+        static const int64_t numbers[] = {0,
+                                          1,
+                                          -1,
+                                          INT32_MIN,
+                                          INT64_MAX,
+                                          INT64_MIN,
+                                          INT64_C(1) << 40,
+                                          -(INT64_C(1) << 53) - 1,
+                                          INT64_C(123456789012345678),
+                                          INT64_C(-0x123456789abcdef)};
+        struct af_prog prog;
+        int64_t out[3];
+
+        for (size_t i = 0; i < AF_ARRAY_SIZE(numbers); i++) {
+                af_expand_const_i64(numbers[i], &prog);
+                af_prog_eval(&prog, NULL, NULL, out, 3, scratch());
+                cr_expect(out[0] == numbers[i] && out[2] == numbers[i], "%lld gives %lld", (long long)numbers[i], (long long)out[0]);
+        }
+}
+
 static bool truth(enum af_dtype d, const void *p) {
         return is_float(d) ? as_double(d, p) != 0 : as_int(d, p) != 0;
 }
