@@ -229,7 +229,7 @@ Test(expand_cast, int64_constants) {
         struct af_prog prog;
         int64_t out[3];
 
-        for (size_t i = 0; i < AF_ARRAY_SIZE(numbers); i++) {
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
                 af_expand_const_i64(numbers[i], &prog);
                 af_prog_eval(&prog, NULL, NULL, out, 3, scratch());
                 cr_expect(out[0] == numbers[i] && out[2] == numbers[i], "%lld gives %lld", (long long)numbers[i], (long long)out[0]);
