@@ -25,7 +25,8 @@
         X(LANE_TREE, "lib_lane_tree", true)                                                                                                \
         X(LANE_HALVES, "lib_lane_halves", true)                                                                                            \
         X(ROW_LEVELS, "lib_row_levels", true)                                                                                              \
-        X(LEVEL_TOP, "lib_level_top", true)
+        X(LEVEL_TOP, "lib_level_top", true)                                                                                                \
+        X(SCAN_ROWS, "lib_scan_rows", false)
 enum emit_lib {
 #define AF_X(id, name, per_call) EMIT_LIB_##id,
         EMIT_LIBS(AF_X)

@@ -127,7 +127,11 @@ static void emit_node(struct emit *e, const struct af_knode *n) {
                                                       : emit_text(e, "(int64_t)%s", whole_length(e, n->axis));
         const char *tile = axis_size(e, n->axis, "tile", x->tile);
         emit_line(e, "const int64_t run%u = %s;", n->axis, length);
-        emit_line(e, "for (int64_t s%u = 0; s%u < run%u; s%u += %s) {", n->axis, n->axis, n->axis, n->axis, tile);
+        if (x->back)
+                emit_line(e, "for (int64_t s%u = (run%u - 1) / %s * %s; s%u >= 0; s%u -= %s) {", n->axis, n->axis, tile, tile, n->axis,
+                          n->axis, tile);
+        else
+                emit_line(e, "for (int64_t s%u = 0; s%u < run%u; s%u += %s) {", n->axis, n->axis, n->axis, n->axis, tile);
         e->indent++;
         emit_line(e, "const uint32_t l%u = Least(%s, run%u - s%u);", n->axis, tile, n->axis, n->axis);
         for (uint32_t i = 0; i < n->n_children; i++)

@@ -284,6 +284,16 @@ static const char *level_top_text(struct emit *e, const struct af_kstmt *s) {
                          emit_view_of(e, s->src[0], type), emit_cols(e), level_pitch(e, s->src[0]), e->phase->levels);
 }
 
+static const char *scan_text(struct emit *e, const struct af_kstmt *s) {
+        const char *type = emit_type(e->phase->values[s->dst].dtype);
+        emit_use(e, EMIT_LIB_COPY, AF_COMBINE_ADD);
+        emit_use(e, EMIT_LIB_SCAN_ROWS, AF_COMBINE_ADD);
+        return emit_text(e, "ScanRows<%s, %s, %s>(%s, %s, %s, %s, %s, %s);", type, s->back ? "true" : "false",
+                         s->exclusive ? "true" : "false", emit_view_of(e, s->dst, type), emit_view_of(e, s->src[0], type),
+                         emit_view_of(e, s->src[1], type), emit_rows(e), emit_cols(e),
+                         emit_size(e, "uint32_t", e->stage->pitch, "p%u_pitch%u", e->phase_no, (uint32_t)(e->stage - e->phase->stages)));
+}
+
 /* ROW, COLUMN or ONE to more: the same bits. Types of no matter: what Brcb takes. */
 static const char *expand_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *src = &e->phase->values[s->src[0]];
@@ -338,6 +348,8 @@ static const char *stmt_text(struct emit *e, const struct af_kstmt *s) {
                 return row_levels_text(e, s);
         case AF_KSTMT_LEVEL_TOP:
                 return level_top_text(e, s);
+        case AF_KSTMT_SCAN:
+                return scan_text(e, s);
         case AF_KSTMT_FETCH:
         case AF_KSTMT_INDEX:
         case AF_KSTMT_TABLE:

@@ -261,6 +261,13 @@ static double gather(const struct calls *c) {
         return calls(c, false, 4, t->size == 2 ? 2 : 4, 1, n * words);
 }
 
+/* lib_scan_rows */
+static double scan_rows(const struct calls *c) {
+        unsigned size = af_dtype_size(c->p->values[c->s->src[0]].dtype);
+        uint32_t n = cols(c), all = rows(c);
+        return calls(c, false, size, size, all, (double)all * n) + calls(c, false, 2, 2, 1, n * size / 2);
+}
+
 /* lib_index */
 static double index_of(const struct calls *c) {
         const struct af_kvalue *v = &c->p->values[c->s->dst];
@@ -299,6 +306,8 @@ double sched_compute_cycles(const struct af_soc *soc, const struct af_phase *p, 
         case AF_KSTMT_LEVEL_TOP:
                 size = af_dtype_size(p->values[s->src[0]].dtype);
                 return calls(&c, false, size, size, p->levels - 1, (double)(p->levels - 1) * cols(&c));
+        case AF_KSTMT_SCAN:
+                return scan_rows(&c);
         case AF_KSTMT_INDEX:
                 return index_of(&c);
         case AF_KSTMT_TABLE:

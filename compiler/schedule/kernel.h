@@ -38,6 +38,7 @@ struct af_axis {
         int64_t total;              /* element axis: elements over all chunks */
         uint32_t extent_x, total_x; /* with symbols (size.h): extent and total are those at the hints */
         int64_t most;               /* greatest extent there can be */
+        bool back;                  /* LOOP: from the last tile to the first */
         bool ragged_tail;           /* chunk axis: the short last chunk is a tile of its own */
 };
 
@@ -112,6 +113,7 @@ enum af_kstmt_kind {
         AF_KSTMT_FETCH,  /* dst from memory by the index src[0], int32 or int64: access + index * pick.stride; negative ones count from the
                             end, beyond it is 0 */
         AF_KSTMT_INDEX,  /* dst int32 ROW, COLUMN, ONE or FULL without a row axis: the access' position itself */
+        AF_KSTMT_SCAN,   /* dst FULL: running sums of src[0] FULL from row to row, on from src[1] ROW, which goes on to the next tile */
         AF_KSTMT_GATHER, /* dst from src[0] by the offsets src[1]; one of dst and src[0] is RAW */
 };
 struct af_access {
@@ -132,6 +134,7 @@ struct af_kstmt {
         struct af_prim_ins ins;  /* PRIM; its value numbers are unused. SELECT with src[2] AF_NONE: against the scalar imm */
         enum af_combine combine; /* reductions */
         bool flat;               /* ROW_LANES, ROW_CHUNKS: all rows of src[0] FULL as one row: they have no gaps between them */
+        bool back, exclusive;    /* SCAN: from the last row to the first; without the row's own elements */
         struct af_pick pick;     /* FETCH */
         uint64_t imm;            /* FILL; ROW_LEVELS: identity; bits of the dtype */
         uint32_t imm_x;          /* PRIM DUP of a float: the number is this size; 0: ins.imm */

@@ -26,8 +26,9 @@ static void lower_axes(struct lower *l) {
                 bool whole = p->axes[p->over].most <= AF_REDUCE_CHUNK;
                 ph->axes[p->over].role = whole ? AF_AXIS_WHOLE : AF_AXIS_LOOP;
                 ph->axes[p->over].tile = whole ? p->axes[p->over].most : AF_REDUCE_CHUNK;
-        } else if (p->kind == PASS_ROWS) {
+        } else if (p->kind >= PASS_ROWS) {
                 ph->axes[p->over].role = AF_AXIS_LOOP;
+                ph->axes[p->over].back = p->kind == PASS_SCAN && l->s->scan->back;
         }
         if (p->kind >= PASS_LAST && p->chunk_axis != AF_NONE) {
                 ph->axes[p->over].chunk_axis = p->chunk_axis;
@@ -346,6 +347,10 @@ int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct 
         case PASS_ELEMENTWISE:
                 r = lower_stores(&l, false);
                 ret_phase->what = "elementwise";
+                break;
+        case PASS_SCAN:
+                r = lower_scan(&l);
+                ret_phase->what = "running sum";
                 break;
         case PASS_LAST:
         case PASS_ROWS:

@@ -79,6 +79,9 @@ int lower_iota(struct lower *l, uint32_t i) AF_WARN_UNUSED;
 /* Node i, a gather. */
 int lower_gather(struct lower *l, uint32_t i) AF_WARN_UNUSED;
 
+/* scan.c: the part's running sum. */
+int lower_scan(struct lower *l) AF_WARN_UNUSED;
+
 /* lower_nodes.c: the group's nodes that `roots` (per node) need, in this context; late: those behind the reduction. */
 int lower_nodes(struct lower *l, bool *needed, bool late) AF_WARN_UNUSED;
 int lower_use(struct lower *l, uint32_t use, uint32_t *ret) AF_WARN_UNUSED;

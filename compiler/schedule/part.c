@@ -197,6 +197,8 @@ static int check_in_place(struct sched *s) {
 int sched_part_init(struct sched *s) {
         if (!s->soc->data_copy_pad)
                 return sched_unfit(s, "this SoC has no padded copies: tails would not be exact");
+        if (sched_is_scan(s))
+                return sched_scan_init(s);
         int r = check_nodes(s);
         if (!r)
                 r = find_space(s);
@@ -206,6 +208,8 @@ int sched_part_init(struct sched *s) {
 }
 
 static bool stores_nothing(const struct sched *s) {
+        if (s->scan)
+                return s->scan->empty;
         for (uint32_t i = 0; i < s->n_stores; i++)
                 if (s->sp.uses[s->sp.first_store + i].base != AF_NONE)
                         return false;
@@ -291,8 +295,10 @@ static uint32_t n_choices(const struct sched *s) {
 
 /* The passes of a choice; *ret_n 0: it says nothing new. 0, -ENOMEM, UNFIT. */
 static int plan_choice(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *ret_n) {
-        int r = sched_sides(s, choice);
-        if (!r)
+        int r = s->scan ? 0 : sched_sides(s, choice);
+        if (s->scan)
+                sched_scan_plan(s, &passes[(*ret_n = 1) - 1]);
+        else if (!r)
                 r = sched_plan(s, choice, passes, ret_n);
         set_workspace(s);
         return r;

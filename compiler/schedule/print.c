@@ -7,7 +7,7 @@
 static const char *const hold_names[] = {"full", "row", "column", "one", "lanes", "chunks", "levels", "blocks", "scratch", "raw", "table"};
 static const char *const place_names[] = {"pool", "load", "store", "resident"};
 static const char *const stmt_names[] = {"load",      "store",      "prim",      "copy",  "expand", "fill",  "row_lanes", "row_chunks",
-                                         "lane_tree", "row_levels", "level_top", "table", "fetch",  "index", "gather"};
+                                         "lane_tree", "row_levels", "level_top", "table", "fetch",  "index", "scan",      "gather"};
 static const char *const stage_names[] = {"prologue", "init", "body", "finish"};
 static const char *const role_names[] = {"block", "loop", "whole"};
 

@@ -11,7 +11,7 @@
 
 #include "compiler/schedule/axes.h"
 
-enum pass_kind { PASS_PACK, PASS_UNPACK, PASS_ELEMENTWISE, PASS_LAST, PASS_ROWS };
+enum pass_kind { PASS_PACK, PASS_UNPACK, PASS_ELEMENTWISE, PASS_LAST, PASS_ROWS, PASS_SCAN };
 struct pass_axis {
         int64_t extent;
         uint32_t x;          /* of the extent, as size.h has it */
@@ -26,7 +26,7 @@ struct pass {
         uint32_t n_axes;
         uint32_t row, inner; /* axes that a tile spans, or AF_NONE */
         uint32_t whole;      /* bits: row and inner axis that a tile must hold whole, for resident reductions */
-        uint32_t over;       /* LAST, ROWS: the axis that this pass combines */
+        uint32_t over;       /* LAST, ROWS: the axis that this pass combines; SCAN: runs along */
         uint32_t chunk_axis; /* LAST, ROWS: `over` is the elements of this axis' chunks; AF_NONE: the whole run */
         int64_t total;       /* elements of the run, over all chunks */
         uint32_t total_x;
@@ -45,6 +45,13 @@ struct reduction {
         uint32_t axes, reduced; /* bits of the space: of its operand */
         uint32_t count_x;       /* elements combined into one, where that depends on symbols */
         struct af_reduce_plan plan;
+};
+
+struct running { /* a running sum: axes of operand and result, the summed one last but one */
+        int64_t extent[AF_KERNEL_MAX_AXES], in[AF_KERNEL_MAX_AXES], out[AF_KERNEL_MAX_AXES], in_offset; /* elements */
+        uint32_t n_axes, over;
+        enum af_dtype acc;
+        bool back, exclusive, empty;
 };
 
 #define PLACE_REGION 0x80000000u /* a place: number of an argument, or with this bit of a region of the workspace */
@@ -68,6 +75,7 @@ struct sched { /* one part */
         struct reduction *reductions;
         uint32_t n_reductions, n_real, n_cross;
         uint32_t *reduction_of; /* per node, or AF_NONE */
+        struct running *scan;   /* the one node is a running sum; else NULL */
         bool *late;             /* per node: reads a reduction across tiles, or is one */
         struct af_karg *args;   /* of the kernel */
         uint32_t n_pointers;    /* inputs and outputs */
@@ -163,6 +171,11 @@ enum { CHOICE_RESIDENT, CHOICE_CROSS, CHOICE_MIXED = CHOICE_CROSS + 4, SCHED_CHO
 int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *ret_n) AF_WARN_UNUSED;
 /* sides.c: which reductions run across tiles under a choice, and which nodes stand behind them. 0 or UNFIT: the choice is none. */
 int sched_sides(struct sched *s, uint32_t choice) AF_WARN_UNUSED;
+
+/* scan.c: whether the part is one running sum; its axes; its pass. 0, -ENOMEM, UNFIT. */
+bool sched_is_scan(const struct sched *s);
+int sched_scan_init(struct sched *s) AF_WARN_UNUSED;
+void sched_scan_plan(const struct sched *s, struct pass *ret);
 
 /* lower.c: pass -> phase without tile sizes. 0, -ENOMEM, UNFIT. */
 int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct af_phase *ret_phase) AF_WARN_UNUSED;

@@ -254,12 +254,12 @@ static int row_candidates(struct sched *s, struct af_phase *ph, const struct pas
         if (r)
                 return r;
         full_speed(s, l, ph, inner, unit, most);
-        if (p->kind == PASS_ROWS)
+        if (p->kind >= PASS_ROWS)
                 for (int64_t v = unit; v < most; v *= 2)
                         add(l, v, most);
         else
                 balanced(s, l, extent, others(p) * (ph->axes[p->inner].role == AF_AXIS_BLOCK ? tiles_of(ph, p->inner) : 1), 1, most);
-        if (p->kind != PASS_ROWS)
+        if (p->kind < PASS_ROWS)
                 add(l, 1, 1);
         return 0;
 }

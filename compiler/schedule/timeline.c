@@ -254,14 +254,15 @@ static void run_loop(struct walk *w, const struct af_knode *node) {
         int64_t run = run_of(w, node->axis), tile = w->p->axes[node->axis].tile, *start = &w->at.start[node->axis];
         struct core history[2];
         w->at.steps = (run + tile - 1) / tile;
-        int64_t turn = 0;
-        for (*start = 0; *start < run; *start += tile, turn++) {
-                w->at.first = *start;
+        int64_t turn = 0, last = (run - 1) / tile * tile;
+        bool back = w->p->axes[node->axis].back;
+        for (int64_t done = 0; done < run; done += tile, turn++) {
+                w->at.first = *start = back ? last - done : done;
                 w->at.length[node->axis] = AF_MIN(tile, run - *start);
                 run_nodes(w, node->first_child, node->n_children);
-                int64_t full = (run - *start - tile) / tile; /* further full steps */
+                int64_t full = (back ? *start : run - *start - tile) / tile; /* further full steps */
                 if (full > 0)
-                        *start += tile * skip(w, history, turn, full);
+                        done += tile * skip(w, history, turn, full);
         }
         *start = 0;
         w->at.first = 0;
