@@ -329,7 +329,10 @@ static int put_import(struct af_core *core, struct import *im, struct importing 
         memcpy(key + 32, im->environment.bytes, 32);
         af_record_fragment_write(&im->record, &im->target, im->canon.p, im->canon.n);
         records[at++] = (struct af_store_record){AF_TABLE_FRAGMENTS, im->fragment.bytes, 32, im->record.data, im->record.size};
-        records[at++] = (struct af_store_record){AF_TABLE_BUNDLES, key, 64, im->skeleton.data, im->skeleton.size};
+        if (im->bundle.n <= AF_INLINE_BUNDLE_BYTES)
+                records[at++] = (struct af_store_record){AF_TABLE_BUNDLES, key, 64, im->aligned, im->bundle.n};
+        else
+                records[at++] = (struct af_store_record){AF_TABLE_BUNDLES, key, 64, im->skeleton.data, im->skeleton.size};
         for (uint32_t i = 0; i < n; i++) {
                 const struct af_bundle_kernel *k = af_bundle_at(&im->view, AF_SECTION_KERNELS, i);
 

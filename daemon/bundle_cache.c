@@ -31,10 +31,29 @@ struct af_ready_bundle *af_ready_bundle_ref(struct af_ready_bundle *b) {
 void af_ready_bundle_unref(struct af_ready_bundle *b) {
         if (!b || --b->refs > 0)
                 return;
-        if (b->map)
+        if (b->heap)
+                free(b->heap);
+        else if (b->map)
                 af_io_unmap(b->map, b->size);
-        close(b->fd);
+        if (b->fd >= 0)
+                close(b->fd);
         free(b);
+}
+
+struct af_ready_bundle *af_ready_bundle_small(void *p, size_t size) {
+        struct af_ready_bundle *b = calloc(1, sizeof(*b));
+
+        if (!b) {
+                free(p);
+                return NULL;
+        }
+        b->refs = 1;
+        b->fd = -1;
+        b->size = size;
+        b->heap = p;
+        b->map = p;
+        af_list_init(&b->lru);
+        return b;
 }
 
 const uint8_t *af_ready_bundle_map(struct af_ready_bundle *b) {

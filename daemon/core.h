@@ -54,9 +54,10 @@ struct af_ready_bundle {
         bool cached;
         struct af_digest environment;
         struct af_environment *env; /* lives as long as the core */
-        int fd;
+        int fd;                     /* -1: small, in memory */
         size_t size;
         const uint8_t *map; /* NULL until an inline answer needs it */
+        void *heap;         /* small: malloc'd, map points to it */
 };
 
 /* ---- connections (conn.c, frames.c, reply.c) ---- */
@@ -405,12 +406,16 @@ enum af_environment_state af_environment_check(struct af_environment *env);
 void af_environment_invalidate(struct af_environment *env);
 void af_environments_invalidate(struct af_core *core);
 void af_environment_free(struct af_environment *env);
+/* The target's, where there is one. */
+struct af_environment *af_environment_find(struct af_core *core, const struct af_target *target) AF_WARN_UNUSED;
 /* Whether the bundle's environment is still the one in force. */
 bool af_environment_current(struct af_core *core, struct af_environment *env, const struct af_digest *digest);
 
 /* bundle_cache.c */
 /* Takes fd. NULL: no memory (fd is closed). */
 struct af_ready_bundle *af_ready_bundle_new(int fd, size_t size) AF_WARN_UNUSED;
+/* Takes p (malloc'd, freed on failure). For what always travels inline. */
+struct af_ready_bundle *af_ready_bundle_small(void *p, size_t size) AF_WARN_UNUSED;
 struct af_ready_bundle *af_ready_bundle_ref(struct af_ready_bundle *b);
 void af_ready_bundle_unref(struct af_ready_bundle *b);
 void af_bundle_cache_put(struct af_core *core, const struct af_digest *fragment, struct af_environment *env,

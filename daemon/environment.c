@@ -53,22 +53,32 @@ void af_environment_free(struct af_environment *env) {
         free(env);
 }
 
-struct af_environment *af_environment_get(struct af_core *core, const struct af_target *asked) {
-        /* A default by name or by silence is one environment. */
-        struct af_target resolved = {
+/* A default by name or by silence is one environment. Borrows. */
+static struct af_target resolve(const struct af_core *core, const struct af_target *asked) {
+        return (struct af_target){
                 .soc = asked->soc[0] ? asked->soc : (char *)core->config->default_soc,
                 .toolchain = asked->toolchain[0] ? asked->toolchain : (char *)core->config->default_toolchain,
                 .twin = asked->twin == AF_TWIN_DEFAULT ? AF_TWIN_FAST : asked->twin,
         };
-        const struct af_target *target = &resolved;
-        struct af_environment *env;
+}
 
-        af_list_each (e, &core->environments, struct af_environment, link) {
-                if (af_target_equal(&e->target, target))
+struct af_environment *af_environment_find(struct af_core *core, const struct af_target *asked) {
+        struct af_target target = resolve(core, asked);
+
+        af_list_each (e, &core->environments, struct af_environment, link)
+                if (af_target_equal(&e->target, &target))
                         return e;
-        }
+        return NULL;
+}
+
+struct af_environment *af_environment_get(struct af_core *core, const struct af_target *asked) {
+        struct af_target target = resolve(core, asked);
+        struct af_environment *env = af_environment_find(core, asked);
+
+        if (env)
+                return env;
         env = calloc(1, sizeof(*env));
-        if (!env || af_target_init(&env->target, target->soc, target->toolchain, target->twin)) {
+        if (!env || af_target_init(&env->target, target.soc, target.toolchain, target.twin)) {
                 free(env);
                 return NULL;
         }

@@ -296,7 +296,12 @@ static int export_one(struct run *run, const uint8_t key[64], const void *skelet
         memcpy(environment.bytes, key + 32, 32);
         if (af_bundle_open(skeleton, n, &view, NULL) != 0)
                 return AF_STORE_E_MISS;
-        r = whole_bundle(run, &view, &bundle);
+        if (view.header->flags & AF_BUNDLE_SKELETON) {
+                r = whole_bundle(run, &view, &bundle);
+        } else {
+                af_buf_put(&bundle, skeleton, n);
+                r = af_buf_error(&bundle);
+        }
         return r ? r : add_to_pack(run, &fragment, &environment, &bundle);
 }
 

@@ -27,10 +27,17 @@ int af_bundle_assemble(struct af_core *core, const struct af_blob *skeleton, str
         free(pieces);
         if (r)
                 return r;
-        fd = af_io_memfd("autofused-bundle", out.data, out.size, true);
-        if (fd < 0)
-                return fd;
-        *ret_bundle = af_ready_bundle_new(fd, out.size);
+        if (out.size <= AF_INLINE_BUNDLE_BYTES) {
+                size_t size = 0;
+                uint8_t *p = af_buf_take(&out, &size);
+
+                *ret_bundle = p ? af_ready_bundle_small(p, size) : NULL;
+        } else {
+                fd = af_io_memfd("autofused-bundle", out.data, out.size, true);
+                if (fd < 0)
+                        return fd;
+                *ret_bundle = af_ready_bundle_new(fd, out.size);
+        }
         if (!*ret_bundle)
                 return -ENOMEM;
         (*ret_bundle)->environment = *environment;
@@ -83,7 +90,11 @@ static int collect(struct af_flight *f, struct records *r) {
         buf = &r->bufs[r->n_bufs++];
         af_record_fragment_write(buf, &f->target, f->input->data, f->input->size);
         add(r, AF_TABLE_FRAGMENTS, f->link.key.bytes, sizeof(f->link.key.bytes), buf->data, buf->size);
-        add(r, AF_TABLE_BUNDLES, r->bundle_key, sizeof(r->bundle_key), f->skeleton->data, f->skeleton->size);
+        /* A small one is kept whole: one record is read for it. */
+        if (f->bundle->heap)
+                add(r, AF_TABLE_BUNDLES, r->bundle_key, sizeof(r->bundle_key), f->bundle->heap, f->bundle->size);
+        else
+                add(r, AF_TABLE_BUNDLES, r->bundle_key, sizeof(r->bundle_key), f->skeleton->data, f->skeleton->size);
         if (records_environment(f))
                 add(r, AF_TABLE_ENV, f->environment.bytes, sizeof(f->environment.bytes), f->env->ingredients->data,
                     f->env->ingredients->size);

@@ -2,10 +2,14 @@
 /*
  * What the daemon puts into the store's tables. All integers little-endian; a "field" is u32 length, then the bytes.
  *
- *   fragments  fragment digest                -> u8 twin, 3 zero bytes, field soc, field toolchain (as asked for; empty: default), field
- * canonical bytes bundles    fragment digest, env digest    -> skeleton bundle (proto/bundle.h) sources    kernel key -> field toolchain,
- * field symbol, field source kernels    kernel key                     -> binary texts      digest of a request's text     -> fragment
- * digest, slot map (proto/bundle.h) env        environment digest -> its ingredients, each field name, field value
+ *   fragments  fragment digest
+ *              -> u8 twin, 3 zero bytes, field soc, field toolchain (as asked for; empty: default), field canonical bytes
+ *   bundles    fragment digest, environment digest
+ *              -> skeleton bundle (proto/bundle.h); one that is small with its binaries (AF_INLINE_BUNDLE_BYTES): whole
+ *   sources    kernel key -> field toolchain, field symbol, field source
+ *   kernels    kernel key -> binary
+ *   texts      digest of a request's text -> fragment digest, slot map (proto/bundle.h)
+ *   env        environment digest -> its ingredients, each field name, field value
  */
 #pragma once
 

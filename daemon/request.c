@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "compiler/graph/canon.h"
 #include "compiler/graph/key.h"
 #include "daemon/core.h"
 
@@ -85,9 +86,21 @@ static int lookup_binaries(struct af_core *core, const struct af_bundle *skeleto
         return 0;
 }
 
+/* A small bundle is stored whole: its record is the answer, read again each time, which costs little more than keeping it would. */
+static int whole(struct af_core *core, const struct af_environment *env, const uint8_t key[64], struct af_store_value *v,
+                 struct af_ready_bundle **ret_bundle) {
+        *ret_bundle = af_ready_bundle_small(v->data, v->size);
+        if (!*ret_bundle)
+                return -ENOMEM;
+        (*ret_bundle)->environment = env->digest;
+        af_store_touch(core->store, AF_TABLE_BUNDLES, key, 64);
+        return 0;
+}
+
 int af_lookup_bundle(struct af_core *core, const struct af_digest *fragment, struct af_environment *env,
                      struct af_ready_bundle **ret_bundle, struct af_blob **ret_skeleton) {
         struct af_blob *skeleton, **binaries = NULL;
+        struct af_store_value v;
         struct af_bundle view;
         uint8_t key[64];
         uint32_t n;
@@ -95,7 +108,11 @@ int af_lookup_bundle(struct af_core *core, const struct af_digest *fragment, str
 
         *ret_skeleton = NULL;
         bundle_key(key, fragment, &env->digest);
-        skeleton = af_lookup_record(core, AF_TABLE_BUNDLES, key, sizeof(key));
+        if (af_store_get(core->store, &(struct af_store_record){AF_TABLE_BUNDLES, key, sizeof(key)}, 1, &v) || !v.data)
+                return AF_STORE_E_MISS;
+        if (af_bundle_open(v.data, v.size, &view, NULL) == 0 && !(view.header->flags & AF_BUNDLE_SKELETON))
+                return whole(core, env, key, &v, ret_bundle);
+        skeleton = af_blob_take(v.data, v.size);
         if (!skeleton)
                 return AF_STORE_E_MISS;
         if (af_bundle_open(skeleton->data, skeleton->size, &view, NULL)) {
@@ -154,6 +171,32 @@ static void enter_new_flight(struct af_request *req, const struct af_digest *key
         af_flight_begin(f, target);
 }
 
+/*
+ * A stored bundle whose target stands in the canonical bytes: answered with no flight and, where it is small, by one read. False: nothing
+ * was done.
+ */
+static bool answer_stored(struct af_request *req, const struct af_digest *d, const struct af_blob *canon) {
+        struct af_core *core = req->conn->core;
+        struct af_ready_bundle *bundle = NULL;
+        struct af_blob *skeleton = NULL;
+        struct af_canon_target t;
+        struct af_environment *env;
+
+        if (!af_canon_target_read(canon->data, canon->size, &t))
+                return false;
+        env = af_environment_find(core, &(struct af_target){t.soc, t.toolchain, t.twin});
+        if (!env || af_environment_check(env) != AF_ENVIRONMENT_READY)
+                return false;
+        if (af_lookup_bundle(core, d, env, &bundle, &skeleton)) {
+                af_blob_unref(skeleton);
+                return false;
+        }
+        core->stats.n_hits_store++;
+        af_request_answer(req, d, bundle, AF_HIT_STORE, 0);
+        af_ready_bundle_unref(bundle);
+        return true;
+}
+
 /* True where the request was answered, or joined or started a flight. canon may be NULL: then the store must have the fragment. */
 static bool submit_fragment(struct af_request *req, const struct af_digest *d, struct af_blob *canon) {
         struct af_core *core = req->conn->core;
@@ -173,6 +216,8 @@ static bool submit_fragment(struct af_request *req, const struct af_digest *d, s
                 af_event_joined(req, f->n_waiters);
                 return true;
         }
+        if (canon && answer_stored(req, d, canon))
+                return true;
         record = af_lookup_record(core, AF_TABLE_FRAGMENTS, d->bytes, sizeof(d->bytes));
         if (record && af_record_fragment_read(record, &target, &stored) == 0) {
                 enter_new_flight(req, d, false, canon ? canon : stored, &target);

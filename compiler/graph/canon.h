@@ -29,3 +29,13 @@ int af_canon_write(const struct af_graph *g, struct af_buf *out, struct af_slot_
 int af_canon_read(struct af_graph *g, struct af_arena *arena, const void *p, size_t n, struct af_diags *diags) AF_WARN_UNUSED;
 /* Reads, writes again, compares: 0 where p is its own canonical form, NOT_CANONICAL where not. */
 int af_canon_verify(const void *p, size_t n, struct af_diags *diags) AF_WARN_UNUSED;
+/*
+ * The target that canonical bytes begin with, for a look-up; the rest is not looked at. "" is the default. False where the head is not that
+ * of a canonical form, or a name has more than AF_CANON_MAX_NAME bytes.
+ */
+#define AF_CANON_MAX_NAME 63u
+struct af_canon_target {
+        char soc[AF_CANON_MAX_NAME + 1], toolchain[AF_CANON_MAX_NAME + 1];
+        uint8_t twin; /* enum af_twin */
+};
+bool af_canon_target_read(const void *p, size_t n, struct af_canon_target *ret_target) AF_WARN_UNUSED;

@@ -338,3 +338,24 @@ int af_canon_read(struct af_graph *g, struct af_arena *arena, const void *p, siz
         af_diags_deinit(&tally.own);
         return e > 0 ? AF_CANON_E_DAMAGED : e;
 }
+
+static bool head_text(struct af_cursor *c, char out[AF_CANON_MAX_NAME + 1]) {
+        uint32_t n = 0;
+        const uint8_t *p = af_cursor_u8(c) ? af_cursor_field(c, &n) : NULL;
+
+        if (c->error || n > AF_CANON_MAX_NAME)
+                return false;
+        if (p)
+                memcpy(out, p, n);
+        out[n] = 0;
+        return true;
+}
+
+bool af_canon_target_read(const void *p, size_t n, struct af_canon_target *ret_target) {
+        struct af_cursor c = af_cursor_make(p, n);
+        bool known = af_cursor_u32(&c) == AF_CANON_MAGIC && af_cursor_u32(&c) == AF_CANON_VERSION;
+
+        (void)af_cursor_u8(&c); /* numerics */
+        ret_target->twin = af_cursor_u8(&c);
+        return known && head_text(&c, ret_target->soc) && head_text(&c, ret_target->toolchain);
+}

@@ -5,7 +5,7 @@ import json, os, shutil, subprocess, sys, tempfile
 from afwire import *
 
 CTL = os.path.join(BUILD, 'tools', 'autofusectl')
-WORDS = [f'kernels=k{i},shared size={1000 + 50 * i}' for i in range(12)]
+WORDS = [f'kernels=k{i},shared size={5000 + 50 * i}' for i in range(12)]
 
 
 def ctl(*args, prefix=(), **kw):
@@ -78,9 +78,9 @@ def damage_is_found_and_heals():
 def garbage_of_other_environments_goes():
     with Server() as s:
         fill(s)
-        s.set_environment('two')
         c = s.client()
         old = c.ask(WORDS[0]).key
+        s.set_environment('two')
         eventually(lambda: c.ask(WORDS[0]).key != old, 'the new environment is in force')
         c.close()
         second = fill(s, WORDS[:4])
