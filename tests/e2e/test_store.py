@@ -120,6 +120,7 @@ def an_export_is_imported_elsewhere():
             assert done['bundles'] == len(WORDS) and done['left_out'] == 0 and done['bytes'] == os.stat(pack).st_size, done
             assert not [n for n in os.listdir(base) if n != 'all.pack']
         with Server() as b:
+            eventually(lambda: [e for e in b.stats()['environments'] if e['state'] == 'ready'], 'it knows what is current')
             done = ctl_json(b, 'import', pack)
             assert done == {'stored': len(WORDS), 'current': len(WORDS), 'damaged': 0, 'failed': 0}, done
             assert fill(b) == answers
