@@ -312,6 +312,7 @@ void af_core_drain(struct af_core *core) {
         af_admin_stop(core, NULL, 0);
         stop_listening(core);
         af_event_server(core, "draining");
+        af_events_flush(core);
         /* Before it counts as draining: the last frame that went out would end everything, these connections too. */
         af_list_each (conn, &core->conns, struct af_conn, link)
                 if (conn->state == AF_CONN_OPEN)

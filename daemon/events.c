@@ -383,3 +383,8 @@ void af_event_server(struct af_core *core, const char *what) {
         af_json_add_string(&text, "text", what);
         tell(core, &text);
 }
+
+void af_events_flush(struct af_core *core) {
+        if (watched(core))
+                (void)send_all(core);
+}

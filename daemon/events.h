@@ -69,3 +69,5 @@ void af_event_job_end(struct af_core *core, const struct af_event_job *job, cons
 /* before: the digest that it had, or NULL. */
 void af_event_environment(const struct af_environment *env, const struct af_digest *before);
 void af_event_server(struct af_core *core, const char *what);
+/* Sends what has gathered, to those who have taken what came before: the server goes. */
+void af_events_flush(struct af_core *core);

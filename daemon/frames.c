@@ -252,6 +252,18 @@ static void on_clear(struct af_conn *conn, uint64_t id) {
                 on_stats(conn, AF_FRAME_CLEAR, id);
 }
 
+/* What people ask, and their tools. */
+static void on_question(struct af_conn *conn, const struct af_frame_header *h, const uint8_t *body, size_t n) {
+        if (h->type == AF_FRAME_STATS)
+                on_stats(conn, AF_FRAME_STATS, h->request_id);
+        else if (h->type == AF_FRAME_WATCH)
+                on_watch(conn, h->request_id);
+        else if (h->type == AF_FRAME_HISTORY)
+                af_conn_on_history(conn, h->request_id, body, n);
+        else
+                af_conn_on_why(conn, h->request_id, body, n);
+}
+
 void af_conn_on_frame(struct af_conn *conn, const struct af_frame_header *h, const uint8_t *body, size_t n) {
         struct af_cursor c = af_cursor_make(body, n);
         struct af_field f;
@@ -280,16 +292,10 @@ void af_conn_on_frame(struct af_conn *conn, const struct af_frame_header *h, con
                 on_touch(conn, body, n);
                 break;
         case AF_FRAME_STATS:
-                on_stats(conn, AF_FRAME_STATS, h->request_id);
-                break;
         case AF_FRAME_WATCH:
-                on_watch(conn, h->request_id);
-                break;
         case AF_FRAME_HISTORY:
-                af_conn_on_history(conn, h->request_id, body, n);
-                break;
         case AF_FRAME_WHY:
-                af_conn_on_why(conn, h->request_id, body, n);
+                on_question(conn, h, body, n);
                 break;
         case AF_FRAME_CLEAR:
                 on_clear(conn, h->request_id);

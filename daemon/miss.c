@@ -2,6 +2,7 @@
 /* What a miss tells to watchers and ledger: why it missed, and what its plan leaves to the framework. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/json_text.h"
 #include "daemon/core.h"
 #include "daemon/why.h"
@@ -19,7 +20,7 @@ void af_flight_missed(struct af_flight *f, bool has_skeleton) {
         af_event_miss(f, why);
         af_core_ledger(f->core, AF_LEDGER_MISS,
                        af_list_empty(&f->waiters) ? NULL : af_list_entry(f->waiters.next, struct af_request, in_flight), &f->link.key,
-                       &f->env->digest, NULL, f->begin_ns, 0, 0, why);
+                       &f->env->digest, NULL, af_clock_now_ns(), 0, 0, why);
 }
 
 void af_flight_stages(struct af_flight *f) {
@@ -82,6 +83,6 @@ void af_flight_fallbacks(struct af_flight *f) {
                 name_of_node(f, step->node, step->op, name);
                 snprintf(line, sizeof(line), "Fallback %s $reason: %s", name, af_bundle_str(&view, step->reason));
                 af_event_fallback(f, line);
-                af_core_ledger(f->core, AF_LEDGER_FALLBACK, NULL, &f->link.key, &f->environment, NULL, f->begin_ns, 0, 0, line);
+                af_core_ledger(f->core, AF_LEDGER_FALLBACK, NULL, &f->link.key, &f->environment, NULL, af_clock_now_ns(), 0, 0, line);
         }
 }

@@ -8,6 +8,8 @@
 #include "base/json_text.h"
 #include "daemon/core.h"
 
+#define MAX_FLIGHTS 32u
+
 struct count {
         const char *name;
         uint64_t value;
@@ -65,6 +67,27 @@ static void put_environments(struct af_core *core, struct af_buf *buf) {
         af_buf_put_u8(buf, ']');
 }
 
+/* Fragments under way: the first few. */
+static void put_flights(struct af_core *core, struct af_buf *buf) {
+        uint64_t now = af_clock_now_ns();
+        uint32_t n = 0;
+
+        af_buf_put_u8(buf, '[');
+        af_list_each (f, &core->flights, struct af_flight, all) {
+                if (f->n_waiters == 0 || n == MAX_FLIGHTS)
+                        continue;
+                n++;
+                af_json_item(buf);
+                af_buf_put_u8(buf, '{');
+                af_json_add_digest(buf, "fragment", &f->link.key);
+                af_json_add_string(buf, "doing", af_flight_doing(f));
+                af_json_add_u64(buf, "waiters", f->n_waiters);
+                af_json_add_u64(buf, "ms", (now - f->begin_ns) / 1000000);
+                af_buf_put_u8(buf, '}');
+        }
+        af_buf_put_u8(buf, ']');
+}
+
 void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
         const struct af_core_stats *s = &core->stats;
         const struct af_workers *w = &core->workers;
@@ -100,6 +123,8 @@ void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
         af_buf_printf(buf, ",\"watchers\":{\"now\":%u,\"events\":%llu,\"lost\":%llu},\"running\":", core->events.n_watchers,
                       (unsigned long long)core->events.n_made, (unsigned long long)core->events.n_lost);
         af_workers_json(w, buf);
+        af_buf_put_str(buf, ",\"waiting\":");
+        put_flights(core, buf);
         af_buf_printf(buf, ",\"gate\":{\"running\":%s,\"starts\":%llu}", core->gate.running ? "true" : "false",
                       (unsigned long long)core->gate.n_starts);
         af_buf_printf(buf, ",\"memory\":{\"bundles\":%u,\"bundle_bytes\":%zu,\"receive_bytes\":%zu,\"held_bytes\":%zu},",

@@ -87,6 +87,22 @@ static int report(const struct af_incoming *in) {
         return AF_EXIT_FAILED;
 }
 
+void af_admin_report(const struct af_admin_error *error) {
+        if (error->text)
+                fprintf(stderr, "error: %s\n", error->text);
+        else if (error->code)
+                (void)failed("refuses");
+}
+
+static int take_error(const struct af_incoming *in, struct af_admin_error *ret_error) {
+        struct af_field f;
+
+        ret_error->code = af_frame_find(in->body, in->n_body, AF_TAG_CODE, 4, &f) ? af_field_u32(&f) : AF_ERROR_INTERNAL;
+        ret_error->retryable = af_frame_find(in->body, in->n_body, AF_TAG_RETRYABLE, 1, &f) && f.p[0];
+        ret_error->text = af_frame_find(in->body, in->n_body, AF_TAG_TEXT, 0, &f) ? strndup((const char *)f.p, f.n) : NULL;
+        return AF_EXIT_FAILED;
+}
+
 /* The next frame about this request; its descriptor is the caller's. */
 static int read_answer(struct af_admin *a, uint64_t id, struct af_bar *bar, struct af_incoming *ret_in) {
         const char *why = "is gone";
@@ -110,12 +126,10 @@ static int read_answer(struct af_admin *a, uint64_t id, struct af_bar *bar, stru
         }
 }
 
-int af_admin_ask(struct af_admin *a, uint8_t type, const struct af_buf *fields, struct af_bar *bar, char **ret_text, int *ret_fd,
-                 uint64_t *ret_bytes) {
+/* Sends, and reads the answer. 0 or AF_EXIT_FAILED. */
+static int exchange(struct af_admin *a, uint8_t type, const struct af_buf *fields, struct af_bar *bar, struct af_incoming *ret_in) {
         uint64_t id = a->next_id++;
         size_t at = af_frame_begin(&a->conn->out, &(struct af_frame_header){.type = type, .request_id = id});
-        struct af_incoming in;
-        struct af_field f;
         int r;
 
         af_buf_put(&a->conn->out, fields->data, fields->size);
@@ -125,8 +139,22 @@ int af_admin_ask(struct af_admin *a, uint8_t type, const struct af_buf *fields, 
                 return AF_EXIT_FAILED;
         }
         r = send_all(a);
-        if (r == AF_EXIT_OK)
-                r = read_answer(a, id, bar, &in);
+        return r == AF_EXIT_OK ? read_answer(a, id, bar, ret_in) : r;
+}
+
+static int take_text(const struct af_incoming *in, char **ret_text) {
+        struct af_field f;
+
+        *ret_text = af_frame_find(in->body, in->n_body, AF_TAG_TEXT, 0, &f) ? strndup((const char *)f.p, f.n) : strdup("");
+        return *ret_text ? AF_EXIT_OK : AF_EXIT_FAILED;
+}
+
+int af_admin_ask(struct af_admin *a, uint8_t type, const struct af_buf *fields, struct af_bar *bar, char **ret_text, int *ret_fd,
+                 uint64_t *ret_bytes) {
+        struct af_incoming in;
+        struct af_field f;
+        int r = exchange(a, type, fields, bar, &in);
+
         if (r != AF_EXIT_OK)
                 return r;
         if (ret_fd)
@@ -137,6 +165,17 @@ int af_admin_ask(struct af_admin *a, uint8_t type, const struct af_buf *fields, 
                 return report(&in);
         if (ret_bytes)
                 *ret_bytes = af_frame_find(in.body, in.n_body, AF_TAG_BUNDLE_BYTES, 8, &f) ? af_field_u64(&f) : 0;
-        *ret_text = af_frame_find(in.body, in.n_body, AF_TAG_TEXT, 0, &f) ? strndup((const char *)f.p, f.n) : strdup("");
-        return *ret_text ? AF_EXIT_OK : AF_EXIT_FAILED;
+        return take_text(&in, ret_text);
+}
+
+int af_admin_try(struct af_admin *a, uint8_t type, const struct af_buf *fields, char **ret_text, struct af_admin_error *ret_error) {
+        struct af_incoming in;
+        int r = exchange(a, type, fields, NULL, &in);
+
+        *ret_error = (struct af_admin_error){0};
+        if (r != AF_EXIT_OK)
+                return r;
+        if (in.fd >= 0)
+                close(in.fd);
+        return in.h.type == AF_FRAME_ERROR ? take_error(&in, ret_error) : take_text(&in, ret_text);
 }

@@ -23,3 +23,12 @@ void af_admin_close(struct af_admin *a);
  */
 int af_admin_ask(struct af_admin *a, uint8_t type, const struct af_buf *fields, struct af_bar *bar, char **ret_text, int *ret_fd,
                  uint64_t *ret_bytes) AF_WARN_UNUSED;
+struct af_admin_error {
+        uint32_t code; /* enum af_error_code; 0: the connection broke, the reason is on stderr */
+        bool retryable;
+        char *text; /* malloc'd, or NULL */
+};
+/* The same without a descriptor; what the server refuses is not printed but told. */
+int af_admin_try(struct af_admin *a, uint8_t type, const struct af_buf *fields, char **ret_text,
+                 struct af_admin_error *ret_error) AF_WARN_UNUSED;
+void af_admin_report(const struct af_admin_error *error);

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "tools/admin.h"
 #include "tools/commands.h"
+#include "tools/history.h"
 #include "tools/out.h"
 #include "tools/session.h"
+
+static const struct af_option stats_options[] = {
+        AF_OPTIONS_COMMON,
+        {'l', "ledger", AF_OPTION_FLAG, NULL, "instead: stages of compiles, why requests missed, failures, toolchains"},
+        AF_OPTIONS_SERVER,
+        {0},
+};
 
 static const struct af_option options[] = {
         AF_OPTIONS_COMMON,
@@ -65,8 +74,30 @@ static int ask(const struct af_args *args, enum autofuse_status (*question)(stru
         return r;
 }
 
+/* Of the ledger: what counters do not tell. */
+static int print_ledger(const struct af_args *args) {
+        struct af_admin a;
+        cJSON *q = cJSON_CreateObject(), *o;
+        if (af_admin_open(args, &a) != AF_EXIT_OK) {
+                cJSON_Delete(q);
+                return AF_EXIT_FAILED;
+        }
+        cJSON_AddStringToObject(q, "question", "summary");
+        o = af_history_ask(&a, q);
+        af_admin_close(&a);
+        if (!o)
+                return AF_EXIT_FAILED;
+        if (af_args_flag(args, "json")) {
+                af_out_json(o);
+                return AF_EXIT_OK;
+        }
+        af_history_print_summary(o);
+        cJSON_Delete(o);
+        return AF_EXIT_OK;
+}
+
 static int run_stats(const struct af_args *args) {
-        return ask(args, autofuse_server_stats);
+        return af_args_flag(args, "ledger") ? print_ledger(args) : ask(args, autofuse_server_stats);
 }
 
 static int run_clear(const struct af_args *args) {
@@ -77,7 +108,7 @@ const struct af_command af_command_stats = {
         .name = "stats",
         .operands = "",
         .summary = "show the server's counters",
-        .options = options,
+        .options = stats_options,
         .run = run_stats,
 };
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "tools/commands.h"
+#include "tools/history.h"
 #include "tools/model.h"
 #include "tools/out.h"
 #include "tools/report.h"
@@ -16,6 +17,9 @@
 
 static const struct af_option options[] = {
         AF_OPTIONS_COMMON,
+        {0, "from-history", AF_OPTION_FLAG, NULL,
+         "instead of files: the fragments that the server was asked for most, with what it has now"},
+        {0, "top", AF_OPTION_NUMBER, "N", "with --from-history: so many (100)"},
         {'v', "verbose", AF_OPTION_FLAG, NULL, "list what was compiled or found, too, not only what failed"},
         AF_OPTIONS_SERVER,
         {0},
@@ -241,6 +245,12 @@ static int run(const struct af_args *args) {
         struct list l = {0};
         uint32_t counts[AF_ARRAY_SIZE(outcomes)] = {0};
         int r = AF_EXIT_OK;
+        if (af_args_flag(args, "from-history") == (args->n_operands > 0)) {
+                fputs(args->n_operands ? "error: --from-history takes no files\n" : "error: name files, or --from-history\n", stderr);
+                return AF_EXIT_USAGE;
+        }
+        if (args->n_operands == 0)
+                return af_warm_from_history(args, (uint32_t)AF_MIN(af_args_number(args, "top", 100), (uint64_t)10000));
         for (uint32_t i = 0; i < args->n_operands; i++)
                 if (collect(&l, args->operands[i], 0) != 0)
                         r = AF_EXIT_FAILED;
@@ -265,12 +275,13 @@ static int run(const struct af_args *args) {
 
 const struct af_command af_command_warm = {
         .name = "warm",
-        .operands = "MODEL.onnx…|DIR|FRAG.json",
+        .operands = "MODEL.onnx…|DIR|FRAG.json|--from-history",
         .summary = "compile models and fragments ahead, at the lowest priority",
         .details = "Directories are searched for *.onnx and *.json. A model beside a test_data_set_0 takes its parameters and open "
                    "dimensions from there. The exit code is 1 where "
-                   "something failed; what the compiler cannot express is refused and does not count as failure.",
+                   "something failed; what the compiler cannot express is refused and does not count as failure. --from-history needs no "
+                   "files: the "
+                   "server has the fragments, and its ledger knows which were used most; run it after a change of toolchain or rules.",
         .options = options,
-        .min_operands = 1,
         .run = run,
 };

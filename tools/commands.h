@@ -18,3 +18,8 @@ extern const struct af_command af_command_stats;
 extern const struct af_command af_command_verify;
 extern const struct af_command af_command_verify_store;
 extern const struct af_command af_command_warm;
+extern const struct af_command af_command_history;
+extern const struct af_command af_command_stop;
+extern const struct af_command af_command_top;
+extern const struct af_command af_command_watch;
+extern const struct af_command af_command_why;

@@ -8,7 +8,8 @@
 
 static const struct af_command *const commands[] = {
         &af_command_compile, &af_command_run,    &af_command_verify, &af_command_warm,   &af_command_explain,
-        &af_command_key,     &af_command_stats,  &af_command_clear,  &af_command_gc,     &af_command_verify_store,
+        &af_command_key,     &af_command_why,    &af_command_watch,  &af_command_top,    &af_command_history,
+        &af_command_stats,   &af_command_stop,   &af_command_clear,  &af_command_gc,     &af_command_verify_store,
         &af_command_pack,    &af_command_export, &af_command_import, &af_command_keygen,
 };
 

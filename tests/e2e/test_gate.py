@@ -207,6 +207,8 @@ def who_may_connect():
         code = f"import socket; socket.socket(socket.AF_UNIX).connect({path!r})"
         return subprocess.run([*PLAIN, '/usr/bin/python3', '-c', code], capture_output=True).returncode == 0
 
+    if os.geteuid() != 0:
+        return
     base = tempfile.mkdtemp(prefix='afgate.')
     try:
         os.chmod(base, 0o755)
