@@ -23,7 +23,9 @@ static uint32_t arg_reduce(const struct rw_composite *c, enum af_op extreme) {
         }
         if (x == AF_NONE || axis >= rw_value(b, x)->rank || rw_most(b, rw_value(b, x)->dims[axis]) > INT32_MAX)
                 return rw_fail(b);
-        uint32_t m = rw_reduce(b, extreme, x, &axis, 1, true, AF_DTYPE_INVALID), hit = rw_binary(b, AF_OP_EQ, x, m);
+        uint32_t m =
+                v.dtype == AF_DTYPE_INT64 ? rw_extreme64(b, extreme, x, axis) : rw_reduce(b, extreme, x, &axis, 1, true, AF_DTYPE_INVALID);
+        uint32_t hit = rw_binary(b, AF_OP_EQ, x, m);
         if (af_dtype_kind(v.dtype) == 'f')
                 hit = rw_binary(b, AF_OP_LOGICAL_OR, hit, rw_binary(b, AF_OP_NE, x, x));
         uint32_t rank = b->error ? 0 : rw_value(b, x)->rank;

@@ -48,6 +48,30 @@ bool af_rewrite_is_composite(enum af_op op) {
         return op < AF_N_OPS && table[op] != NULL;
 }
 
+/* Magnitude of the least number: how many of them int32 holds the sum of. */
+static int64_t magnitude(enum af_dtype d) {
+        return d == AF_DTYPE_BOOL ? 1 : INT64_C(1) << (8 * af_dtype_size(d) - (af_dtype_kind(d) == 'u' ? 0 : 1));
+}
+
+/* Whether an integer sum into int64 may be beyond int32. */
+static bool is_wide_sum(const struct af_graph *g, const struct af_node *n) {
+        enum af_dtype in = g->values[n->in[0]].dtype;
+        int64_t all = af_value_count(g, n->in[0]), kept = af_value_count(g, n->out[0]);
+        if (n->op != AF_OP_REDUCE_SUM || g->values[n->out[0]].dtype != AF_DTYPE_INT64 || af_dtype_kind(in) == 'f')
+                return false;
+        return in == AF_DTYPE_INT64 || all < 0 || kept < 0 || (kept && all / kept > INT32_MAX / magnitude(in));
+}
+
+/* NULL: the node stays as it is. */
+static rw_decompose_fn function_of(const struct af_graph *g, const struct af_node *n) {
+        bool extreme = n->op == AF_OP_REDUCE_MAX || n->op == AF_OP_REDUCE_MIN;
+        if (extreme && g->values[n->in[0]].dtype == AF_DTYPE_INT64)
+                return rw_wide_extreme;
+        if (n->op == AF_OP_REDUCE_SUM && is_wide_sum(g, n))
+                return rw_wide_sum;
+        return n->op < AF_N_OPS ? table[n->op] : NULL;
+}
+
 double rw_attr_number(const struct rw_composite *c, enum af_attr_key key, double otherwise) {
         const struct af_attr *a = af_node_attr(c->n, key);
         return !a ? otherwise : a->is_int ? (double)a->i : a->f;
@@ -91,7 +115,7 @@ static uint32_t decompose(struct rw *b, const struct af_node *n) {
         for (uint32_t i = 0; i < n->n_in; i++)
                 in[i] = b->map[n->in[i]];
         b->origin = n;
-        uint32_t v = rw_cast(b, table[n->op](&c), c.out->dtype);
+        uint32_t v = rw_cast(b, function_of(b->from, n)(&c), c.out->dtype);
         if (v != AF_NONE && !b->error && !same_shape(rw_value(b, v), c.out))
                 v = rw_reshape(b, v, c.out->dims, c.out->rank); /* dims that are equal in other words */
         if (v == AF_NONE || b->error) {
@@ -101,14 +125,14 @@ static uint32_t decompose(struct rw *b, const struct af_node *n) {
         return v;
 }
 
-static bool wanted(const struct af_node *n, const bool *pinned) {
-        return af_rewrite_is_composite(n->op) && !(pinned && pinned[n->source]);
+static bool wanted(const struct af_graph *g, const struct af_node *n, const bool *pinned) {
+        return function_of(g, n) && !(pinned && pinned[n->source]);
 }
 
 int af_rewrite_decompose(const struct af_graph *g, const bool *pinned, struct af_graph *ret, struct af_rewrite_notes *notes) {
         struct rw b;
         uint32_t first = 0;
-        while (first < g->n_nodes && !wanted(&g->nodes[first], pinned))
+        while (first < g->n_nodes && !wanted(g, &g->nodes[first], pinned))
                 first++;
         if (first == g->n_nodes) {
                 *ret = *g;
@@ -117,7 +141,7 @@ int af_rewrite_decompose(const struct af_graph *g, const bool *pinned, struct af
         int r = rw_begin(&b, g);
         for (uint32_t i = 0; !r && i < g->n_nodes; i++) {
                 const struct af_node *n = &g->nodes[i];
-                uint32_t before = b.n_made, v = wanted(n, pinned) ? decompose(&b, n) : AF_NONE;
+                uint32_t before = b.n_made, v = wanted(g, n, pinned) ? decompose(&b, n) : AF_NONE;
                 r = AF_MIN(b.error, 0);
                 if (!r && v == AF_NONE) {
                         r = rw_keep(&b, i, false);

@@ -25,6 +25,12 @@ static inline uint32_t rw_number(const struct rw_composite *c, double v) {
         return rw_scalar(c->b, c->compute, v);
 }
 
+/* Reductions of int64, and sums into it that int32 does not hold. */
+uint32_t rw_wide_extreme(const struct rw_composite *c);
+uint32_t rw_wide_sum(const struct rw_composite *c);
+/* The maximum or minimum of int64 x along an axis, which is kept. */
+uint32_t rw_extreme64(struct rw *b, enum af_op op, uint32_t x, int64_t axis);
+
 uint32_t rw_softmax(const struct rw_composite *c);
 uint32_t rw_log_softmax(const struct rw_composite *c);
 uint32_t rw_logsumexp(const struct rw_composite *c);
