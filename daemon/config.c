@@ -162,6 +162,10 @@ static const struct key keys[] = {
         {"gate_memory_mib", parse_number, FIELD(gate_memory_mib), "1024", 256, MIB_MAX, "address space of the gate"},
         {"max_connections", parse_number, FIELD(max_connections), "4096", 1, 1000000, "clients at once"},
         {"max_requests", parse_number, FIELD(max_requests), "1024", 1, 1000000, "outstanding on one connection"},
+        {"max_queue", parse_number, FIELD(max_queue), "131072", 1, 10000000, "fragments under way at once"},
+        {"user_connections", parse_number, FIELD(user_connections), "2048", 1, 1000000, "of one user (root and the server's own are free)"},
+        {"user_requests", parse_number, FIELD(user_requests), "65536", 1, 10000000, "outstanding of one user"},
+        {"user_held_mib", parse_number, FIELD(user_held_mib), "256", 1, MIB_MAX, "request bodies of one user that wait"},
 };
 
 static const char *const toolchain_kinds[] = {"host", "ccec", "bisheng"};

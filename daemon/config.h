@@ -35,6 +35,8 @@ struct af_config {
         const char *gate_mode; /* octal digits */
         uint64_t gate_requests, gate_message_mib, gate_memory_mib;
         uint64_t max_connections, max_requests;                          /* of the process; outstanding per connection */
+        uint64_t max_queue;                                              /* fragments under way */
+        uint64_t user_connections, user_requests, user_held_mib;         /* of one user */
         struct af_toolchain_config toolchains[AF_CONFIG_MAX_TOOLCHAINS]; /* operator's, by `toolchain.ID.KEY` */
         uint32_t n_toolchains;
         const char *file; /* that was read, or NULL */

@@ -17,6 +17,9 @@
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
+/* Root and the server's own user always get in to look and to clear. */
+#define RESERVED_CONNECTIONS 16u
+
 static void on_closed(uv_handle_t *handle) {
         struct af_conn *conn = handle->data;
 
@@ -45,7 +48,9 @@ void af_conn_close(struct af_conn *conn) {
         core->rx_bytes -= conn->body.capacity;
         af_buf_deinit(&conn->body);
         af_list_del(&conn->link);
+        af_list_del(&conn->in_doomed);
         core->n_conns--;
+        af_client_leave(conn);
         uv_poll_stop(&conn->poll);
         shutdown(conn->fd, SHUT_RDWR);
         uv_close((uv_handle_t *)&conn->poll, on_closed);
@@ -53,14 +58,16 @@ void af_conn_close(struct af_conn *conn) {
 }
 
 void af_conn_doom(struct af_conn *conn) {
+        if (conn->doomed || conn->state == AF_CONN_CLOSED)
+                return;
         conn->doomed = true;
+        af_list_append(&conn->core->doomed, &conn->in_doomed);
         af_core_kick(conn->core);
 }
 
 void af_conns_sweep(struct af_core *core) {
-        af_list_each (conn, &core->conns, struct af_conn, link)
-                if (conn->doomed)
-                        af_conn_close(conn);
+        while (!af_list_empty(&core->doomed))
+                af_conn_close(af_list_entry(core->doomed.next, struct af_conn, in_doomed));
 }
 
 static void watch(struct af_conn *conn) {
@@ -294,29 +301,50 @@ bool af_conn_tick(struct af_conn *conn, uint64_t now_ns) {
 
 /* ---- accepting ---- */
 
+/* Why this one is too many, or NULL. Half of the descriptors stay for jobs and bundles. */
+static const char *refuses(const struct af_conn *conn) {
+        const struct af_core *core = conn->core;
+        uint64_t limit = AF_MIN(core->config->max_connections, core->max_bundles);
+        bool privileged = conn->peer.uid == 0 || conn->peer.uid == geteuid();
+
+        if (!privileged && limit > 4 * RESERVED_CONNECTIONS)
+                limit -= RESERVED_CONNECTIONS;
+        return core->n_conns > limit ? "too many connections" : privileged ? NULL : af_user_refuses_connection(conn->client->user);
+}
+
 static void conn_new(struct af_core *core, int fd) {
         struct af_conn *conn = calloc(1, sizeof(*conn));
         socklen_t n = sizeof(conn->peer);
+        const char *too_many;
 
-        if (!conn || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &conn->peer, &n) < 0 || uv_poll_init(core->loop, &conn->poll, fd) < 0) {
+        if (conn) {
+                conn->core = core;
+                conn->fd = fd;
+        }
+        if (!conn || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &conn->peer, &n) < 0 || !af_client_enter(conn)) {
                 close(fd);
                 free(conn);
                 return;
         }
-        conn->core = core;
-        conn->fd = fd;
+        if (uv_poll_init(core->loop, &conn->poll, fd) < 0) {
+                af_client_leave(conn);
+                close(fd);
+                free(conn);
+                return;
+        }
         conn->poll.data = conn;
         conn->out_tail = &conn->out_head;
         conn->frame_begin_ns = af_clock_now_ns(); /* hello has a deadline */
         af_list_init(&conn->requests);
+        af_list_init(&conn->in_doomed);
         af_list_append(&core->conns, &conn->link);
         core->n_conns++;
         conn->serial = ++core->stats.n_connections;
         af_core_need_tick(core);
         watch(conn);
-        /* Half of the descriptors stay for jobs and bundles. */
-        if (core->n_conns > AF_MIN(core->config->max_connections, core->max_bundles))
-                af_reply_fatal(conn, AF_ERROR_BUSY, "too many connections");
+        too_many = refuses(conn);
+        if (too_many)
+                af_reply_fatal(conn, AF_ERROR_BUSY, too_many);
 }
 
 /* Out of descriptors: one is kept back to take a connection and end it, so that the loop does not spin on it. */

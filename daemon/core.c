@@ -78,6 +78,7 @@ static void on_tick(uv_timer_t *timer) {
         af_list_each (conn, &core->conns, struct af_conn, link)
                 busy |= af_conn_tick(conn, now);
         af_conns_sweep(core);
+        af_clients_sweep(core, false);
         if (core->draining) {
                 busy = true;
                 if (now - core->drain_ns > core->config->drain_timeout_s * 1000000000ull && core->on_drained) {
@@ -202,6 +203,8 @@ int af_core_init(struct af_core *core, uv_loop_t *loop, struct af_config *config
         core->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         core->listener = (struct af_listener){.fd = -1, .lock_fd = -1};
         af_list_init(&core->conns);
+        af_list_init(&core->doomed);
+        af_list_init(&core->users);
         af_list_init(&core->environments);
         af_list_init(&core->flights);
         af_list_init(&core->questions);
@@ -365,6 +368,7 @@ void af_core_deinit(struct af_core *core) {
         af_bundle_cache_clear(core);
         af_list_each (env, &core->environments, struct af_environment, link)
                 af_environment_free(env);
+        af_clients_sweep(core, true);
         if (core->reserve_fd >= 0)
                 close(core->reserve_fd);
         af_gate_child_deinit(core);

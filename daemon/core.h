@@ -4,7 +4,9 @@
  *
  *   core          everything
  *   connection    its socket, its unsent frames, its requests
- *   request       one SUBMIT that is not answered yet; belongs to its connection and waits in exactly one flight
+ *   user          whoever has connections or still owes slot time (clients.c): what is allowed to him, what he uses
+ *   client        a process of a user, likewise; connections refer to it
+ *   request       one SUBMIT that is not answered yet; belongs to its connection and waits in exactly one flight, whose jobs it wants
  *   flight        one fragment (by fragment digest) or one text (by text digest) under way; whoever asks for the same joins it
  *   kernel        one kernel under way; flights hold references, the last one to go ends its compile
  *   environment   what compiles depend on, by target; loaded by a job, watched by stat
@@ -60,6 +62,23 @@ struct af_ready_bundle {
         void *heap;         /* small: malloc'd, map points to it */
 };
 
+/* ---- users and their processes (clients.c) ---- */
+struct af_user {
+        struct af_list link, clients;
+        struct af_core *core;
+        struct af_sched_user sched;
+        uint32_t uid, n_conns, n_requests;
+        uint32_t n_flights; /* that his requests began */
+        size_t held_bytes;  /* their inputs */
+};
+struct af_client {
+        struct af_list link;
+        struct af_sched_client sched;
+        struct af_user *user;
+        pid_t pid; /* 0: not known, one connection alone */
+        uint32_t n_conns;
+};
+
 /* ---- connections (conn.c, frames.c, reply.c) ---- */
 struct af_out {
         struct af_out *next;
@@ -80,9 +99,11 @@ struct af_conn {
         enum af_conn_state state;
         struct ucred peer;
         uint64_t serial; /* no other one ever has it */
+        struct af_client *client;
         char name[64];
         enum af_peer_kind kind;
         bool takes_fds, doomed; /* doomed: closed from the loop, never under somebody who is sending */
+        struct af_list in_doomed;
         uint8_t head[AF_FRAME_HEADER_BYTES];
         size_t n_head;
         struct af_frame_header header;
@@ -104,6 +125,7 @@ struct af_request {
         struct af_list in_conn, in_flight;
         struct af_conn *conn;
         struct af_flight *flight;
+        struct af_list wants; /* jobs (scheduler.h) */
         uint64_t id, begin_ns, deadline_ns, progress_ns;
         uint8_t priority;
         bool lookup_only, joined, is_text;
@@ -148,6 +170,8 @@ enum af_flight_state {
         AF_FLIGHT_KNOWN,   /* texts: fragment and slot map known, until the store has them */
 };
 struct af_flight_kernel {
+        struct af_list in_kernel; /* while kernel */
+        struct af_flight *flight;
         struct af_digest key;
         struct af_build *kernel; /* live, referenced; NULL: binary was in the store */
         struct af_blob *binary;  /* NULL: not yet */
@@ -159,7 +183,8 @@ struct af_flight {
         bool is_text;
         enum af_flight_state state;
         struct af_blob *input; /* canonical bytes or text */
-        size_t n_held;         /* its share of the core's held_bytes */
+        size_t n_held;         /* its share of held_bytes, the core's and of a user */
+        struct af_user *held_by;
         struct af_list waiters;
         uint32_t n_waiters, n_tries;
         uint64_t begin_ns, begin_wall_s;
@@ -201,11 +226,11 @@ struct af_build {
         struct af_blob *binary_told; /* the job's, until it has ended well */
         struct af_environment *env;  /* whose toolchain compiles it */
         struct af_worker *worker;
-        struct af_blob *input; /* of the job */
+        struct af_blob *toolchain_bytes; /* the environment's when it was begun */
+        struct af_list flights;          /* that wait for it or have it: af_flight_kernel.in_kernel */
         bool failed, changed, retried_alone, stored;
         struct af_failure failure; /* failed; before: what the job said */
         uint32_t job_fault;        /* AF_JOB_FAULT_* */
-        uint8_t priority;
         uint64_t begin_ns;
         struct af_digest fragment; /* whose plan asked first: for the ledger */
 };
@@ -231,9 +256,10 @@ struct af_core {
         bool listening, ticking, fd_waiting;
         int reserve_fd; /* given up to refuse a connection when descriptors run out */
         uint64_t start_ns;
-        struct af_list conns, environments, flights, questions;
+        struct af_list conns, doomed, users, environments, flights, questions;
         uint32_t n_conns, n_requests;
-        size_t rx_bytes, held_bytes; /* bodies being received; inputs of flights and of queued jobs */
+        uint32_t n_gone;             /* clients that are remembered without a connection */
+        size_t rx_bytes, held_bytes; /* bodies being received; inputs of flights */
         struct af_digest_table flight_table, kernel_table, bundle_table;
         struct af_list bundle_lru;
         size_t bundle_bytes;
@@ -282,6 +308,19 @@ bool af_error_retryable(enum af_error_code code);
 struct af_failure af_failure_make(enum af_error_code code, bool retryable, const char *fmt, ...) AF_PRINTF(3, 4);
 struct af_failure af_failure_copy(const struct af_failure *f);
 void af_failure_deinit(struct af_failure *f);
+
+/* clients.c */
+/* Takes a connection in: its user and client, made where they are new. False: no memory. */
+bool af_client_enter(struct af_conn *conn) AF_WARN_UNUSED;
+void af_client_leave(struct af_conn *conn);
+/* Forgets those who are gone and owe nothing; all: whatever they owe. */
+void af_clients_sweep(struct af_core *core, bool all);
+/* A flight of n bytes, for whoever asked first; until then the user stays. */
+void af_user_hold(struct af_user *user, size_t n);
+void af_user_release(struct af_user *user, size_t n);
+/* What stands against the connection that was just entered, or against a new flight of n bytes, for people; NULL: nothing. */
+const char *af_user_refuses_connection(const struct af_user *user);
+const char *af_user_refuses_flight(const struct af_user *user, size_t n);
 
 /* conn.c */
 void af_conn_accept(struct af_core *core);
@@ -337,9 +376,10 @@ struct af_blob *af_lookup_record(struct af_core *core, enum af_table table, cons
 
 /* flight.c */
 struct af_flight *af_flight_find(struct af_core *core, const struct af_digest *key);
-/* A flight in no state yet: the caller joins a request to it and then calls af_flight_begin. input: one reference is added. NULL: no
- * memory. */
-struct af_flight *af_flight_new(struct af_core *core, const struct af_digest *key, bool is_text, struct af_blob *input) AF_WARN_UNUSED;
+/* A flight in no state yet: the caller joins a request to it and then calls af_flight_begin. input: one reference is added; user
+ * (may be NULL) answers for its bytes. NULL: no memory. */
+struct af_flight *af_flight_new(struct af_core *core, const struct af_digest *key, bool is_text, struct af_blob *input,
+                                struct af_user *user) AF_WARN_UNUSED;
 /* With a known target it looks up first, else it plans. target (may be NULL) is taken over. */
 void af_flight_begin(struct af_flight *f, struct af_target *target);
 void af_flight_join(struct af_flight *f, struct af_request *req);
@@ -353,10 +393,10 @@ void af_flight_free(struct af_flight *f);
 void af_flight_drop_input(struct af_flight *f);
 /* Looks at what it waits for and goes on where it can. */
 void af_flight_advance(struct af_flight *f);
-/* All flights that wait for this environment or kernel. */
+/* All flights that wait for this environment. */
 void af_flights_env_changed(struct af_core *core, struct af_environment *env);
-void af_flights_kernel_done(struct af_core *core, struct af_build *k);
-uint8_t af_flight_priority(const struct af_flight *f);
+/* All its waiters want this job. worker may be NULL. */
+void af_flight_want(struct af_flight *f, struct af_worker *worker);
 /* Drops plan and kernels and plans anew, the environment loaded again first; fails after AF_MAX_FLIGHT_TRIES. */
 void af_flight_restart(struct af_flight *f, const char *why);
 void af_flight_drop_plan(struct af_flight *f);
@@ -393,8 +433,9 @@ int af_bundle_assemble(struct af_core *core, const struct af_blob *skeleton, str
 struct af_build *af_build_get(struct af_core *core, const struct af_digest *key); /* adds a reference; NULL where none is live */
 /* A new kernel, its compile queued. Takes no ownership; source gets a reference. NULL: no memory. */
 struct af_build *af_build_new(struct af_core *core, const struct af_digest *key, const char *toolchain, const char *symbol,
-                              struct af_blob *source, struct af_environment *env, uint8_t priority,
-                              const struct af_digest *fragment) AF_WARN_UNUSED;
+                              struct af_blob *source, struct af_environment *env, const struct af_digest *fragment) AF_WARN_UNUSED;
+/* The flight of fk, which has just got fk->kernel, hears what becomes of it. */
+void af_build_wait(struct af_flight_kernel *fk);
 void af_build_unref(struct af_build *k);
 
 /* environment.c */

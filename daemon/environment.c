@@ -209,23 +209,28 @@ static void on_end(void *owner, const struct af_worker_end *end) {
         af_flights_env_changed(env->core, env);
 }
 
-static void load(struct af_environment *env) {
-        struct af_core *core = env->core;
-        struct af_job_limits limits = af_core_job_limits(core, AF_JOB_ENV);
+static struct af_blob *make_input(void *owner) {
+        struct af_environment *env = owner;
+        struct af_job_limits limits = af_core_job_limits(env->core, AF_JOB_ENV);
         struct af_buf buf = AF_BUF_INIT;
         struct af_blob *input;
+
+        clock_gettime(CLOCK_REALTIME, &env->load_began);
+        af_jobwire_write_env(&buf, &limits, &env->core->env_config, &env->target);
+        input = af_blob_take_buf(&buf);
+        af_buf_deinit(&buf);
+        return input;
+}
+
+static void load(struct af_environment *env) {
+        static const struct af_worker_ops ops = {make_input, on_message, on_end};
         char label[96];
 
         af_failure_deinit(&env->failure);
         af_blob_clear(&env->told);
         env->job_fault = 0;
         env->retried = false;
-        clock_gettime(CLOCK_REALTIME, &env->load_began);
-        af_jobwire_write_env(&buf, &limits, &core->env_config, &env->target);
-        input = af_blob_take_buf(&buf);
-        af_buf_deinit(&buf);
-        env->worker = input ? af_worker_start(core, AF_JOB_ENV, input, 0, false, env, on_message, on_end) : NULL;
-        af_blob_unref(input);
+        env->worker = af_worker_start(env->core, AF_JOB_ENV, false, env, &ops);
         snprintf(label, sizeof(label), "%.40s, %.40s", env->target.soc, env->target.toolchain);
         af_worker_set_label(env->worker, label);
         if (env->worker)

@@ -15,7 +15,8 @@ struct af_flight *af_flight_find(struct af_core *core, const struct af_digest *k
         return af_digest_table_get(&core->flight_table, key);
 }
 
-struct af_flight *af_flight_new(struct af_core *core, const struct af_digest *key, bool is_text, struct af_blob *input) {
+struct af_flight *af_flight_new(struct af_core *core, const struct af_digest *key, bool is_text, struct af_blob *input,
+                                struct af_user *user) {
         struct af_flight *f = calloc(1, sizeof(*f));
 
         if (!f)
@@ -26,6 +27,9 @@ struct af_flight *af_flight_new(struct af_core *core, const struct af_digest *ke
         f->input = af_blob_ref(input);
         f->n_held = input->size;
         core->held_bytes += f->n_held;
+        f->held_by = user;
+        if (user)
+                af_user_hold(user, f->n_held);
         f->begin_ns = af_clock_now_ns();
         f->state = AF_FLIGHT_PLAN;
         af_list_init(&f->waiters);
@@ -46,26 +50,25 @@ void af_flight_begin(struct af_flight *f, struct af_target *target) {
         af_flight_advance(f);
 }
 
-uint8_t af_flight_priority(const struct af_flight *f) {
-        uint8_t best = UINT8_MAX;
-
+void af_flight_want(struct af_flight *f, struct af_worker *worker) {
         af_list_each (req, &f->waiters, struct af_request, in_flight)
-                best = AF_MIN(best, req->priority);
-        return best;
+                af_worker_want(worker, req);
 }
 
 void af_flight_join(struct af_flight *f, struct af_request *req) {
         req->flight = f;
         af_list_append(&f->waiters, &req->in_flight);
         f->n_waiters++;
-        af_worker_raise(f->worker, req->priority);
+        af_worker_want(f->worker, req);
         for (uint32_t i = 0; i < f->n_kernels; i++)
                 if (f->kernels[i].kernel)
-                        af_worker_raise(f->kernels[i].kernel->worker, req->priority);
+                        af_worker_want(f->kernels[i].kernel->worker, req);
 }
 
 void af_flight_drop_plan(struct af_flight *f) {
         for (uint32_t i = 0; i < f->n_kernels; i++) {
+                if (f->kernels[i].kernel)
+                        af_list_del(&f->kernels[i].in_kernel);
                 af_build_unref(f->kernels[i].kernel);
                 af_blob_unref(f->kernels[i].binary);
         }
@@ -82,6 +85,9 @@ void af_flight_drop_plan(struct af_flight *f) {
 void af_flight_drop_input(struct af_flight *f) {
         af_blob_clear(&f->input);
         f->core->held_bytes -= f->n_held;
+        if (f->held_by)
+                af_user_release(f->held_by, f->n_held);
+        f->held_by = NULL;
         f->n_held = 0;
 }
 
@@ -116,6 +122,7 @@ static void detach_waiters(struct af_flight *f, struct af_list *ret_list) {
 
                 af_list_del(&req->in_flight);
                 req->flight = NULL;
+                af_sched_unwant(&f->core->workers.sched, &req->wants);
                 af_list_append(ret_list, &req->in_flight);
         }
         f->n_waiters = 0;
@@ -347,19 +354,6 @@ void af_flights_env_changed(struct af_core *core, struct af_environment *env) {
         af_list_each (f, &core->flights, struct af_flight, all)
                 if (f->env == env)
                         af_flight_advance(f);
-}
-
-void af_flights_kernel_done(struct af_core *core, struct af_build *k) {
-        k->refs++; /* the last flight may let go of it */
-        af_list_each (f, &core->flights, struct af_flight, all) {
-                bool waits = false;
-
-                for (uint32_t i = 0; i < f->n_kernels && !waits; i++)
-                        waits = f->kernels[i].kernel == k;
-                if (waits)
-                        af_flight_advance(f);
-        }
-        af_build_unref(k);
 }
 
 const char *af_flight_doing(const struct af_flight *f) {

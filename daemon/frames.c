@@ -123,9 +123,11 @@ static struct af_request *request_new(struct af_conn *conn, const struct af_fram
         req->priority = h->priority;
         req->lookup_only = lookup_only;
         af_list_init(&req->in_flight);
+        af_list_init(&req->wants);
         af_list_append(&conn->requests, &req->in_conn);
         conn->n_requests++;
         conn->core->n_requests++;
+        conn->client->user->n_requests++;
         return req;
 }
 
@@ -160,6 +162,10 @@ static void on_submit(struct af_conn *conn, const struct af_frame_header *h, con
         }
         if (conn->n_requests >= (conn->kind == AF_PEER_GATE ? core->config->gate_requests : core->config->max_requests)) {
                 af_reply_error(conn, h->request_id, AF_ERROR_BUSY, true, "too many requests outstanding on this connection");
+                return;
+        }
+        if (conn->client->user->n_requests >= core->config->user_requests) {
+                af_reply_error(conn, h->request_id, AF_ERROR_BUSY, true, "too many requests of this user outstanding");
                 return;
         }
         bytes = af_blob_copy(f.p, f.n);

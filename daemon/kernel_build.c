@@ -9,11 +9,38 @@
 
 static void start(struct af_build *k, bool alone);
 
+/* Every flight that waits for it looks again; one that goes takes its place in the list along. */
+static void tell(struct af_build *k) {
+        struct af_list told;
+
+        af_list_init(&told);
+        k->refs++; /* the last flight may let go of it */
+        while (!af_list_empty(&k->flights)) {
+                struct af_list *first = k->flights.next;
+
+                af_list_del(first);
+                af_list_append(&told, first);
+                af_flight_advance(af_list_entry(first, struct af_flight_kernel, in_kernel)->flight);
+        }
+        while (!af_list_empty(&told)) {
+                struct af_list *first = told.next;
+
+                af_list_del(first);
+                af_list_append(&k->flights, first);
+        }
+        af_build_unref(k);
+}
+
+void af_build_wait(struct af_flight_kernel *fk) {
+        af_list_append(&fk->kernel->flights, &fk->in_kernel);
+        af_flight_want(fk->flight, fk->kernel->worker);
+}
+
 static void fail(struct af_build *k, enum af_error_code code, bool retryable, const char *what, const char *text) {
         af_failure_deinit(&k->failure);
         k->failure = af_failure_make(code, retryable, "%s%s", what, text);
         k->failed = true;
-        af_flights_kernel_done(k->core, k);
+        tell(k);
 }
 
 static void on_message(void *owner, uint32_t type, const void *p, size_t n) {
@@ -63,10 +90,10 @@ static void job_lost(struct af_build *k, const struct af_worker_end *end) {
 static void job_failed(struct af_build *k) {
         if (k->job_fault == AF_JOB_FAULT_CHANGED) {
                 k->changed = true;
-                af_flights_kernel_done(k->core, k);
+                tell(k);
         } else if (k->job_fault != AF_JOB_FAULT_KILLED || !retry(k)) {
                 k->failed = true;
-                af_flights_kernel_done(k->core, k);
+                tell(k);
         }
 }
 
@@ -88,17 +115,36 @@ static void on_end(void *owner, const struct af_worker_end *end) {
                 k->binary_told = NULL;
                 k->core->stats.n_kernel_compiles++;
                 af_ledger_stage(k->core->ledger, &k->fragment, &k->env->digest, &k->link.key, "compile", end->run_us);
-                af_flights_kernel_done(k->core, k);
+                tell(k);
         }
 }
+
+static struct af_blob *make_input(void *owner) {
+        struct af_build *k = owner;
+        struct af_job_limits limits = af_core_job_limits(k->core, AF_JOB_COMPILE);
+        struct af_buf buf = AF_BUF_INIT;
+        struct af_blob *input;
+
+        af_jobwire_write_compile(&buf, &limits, k->toolchain_bytes->data, k->toolchain_bytes->size, k->symbol, k->source->data,
+                                 k->source->size);
+        input = af_blob_take_buf(&buf);
+        af_buf_deinit(&buf);
+        return input;
+}
+
+static const struct af_worker_ops ops = {make_input, on_message, on_end};
 
 static void start(struct af_build *k, bool alone) {
         af_failure_deinit(&k->failure);
         k->job_fault = 0;
-        k->worker = af_worker_start(k->core, AF_JOB_COMPILE, k->input, k->priority, alone, k, on_message, on_end);
+        k->worker = af_worker_start(k->core, AF_JOB_COMPILE, alone, k, &ops);
         af_worker_set_label(k->worker, k->symbol);
-        if (!k->worker)
+        if (!k->worker) {
                 fail(k, AF_ERROR_BUSY, true, "out of memory", "");
+                return;
+        }
+        af_list_each (fk, &k->flights, struct af_flight_kernel, in_kernel)
+                af_flight_want(fk->flight, k->worker);
 }
 
 struct af_build *af_build_get(struct af_core *core, const struct af_digest *key) {
@@ -115,23 +161,20 @@ static void unlist(struct af_build *k) {
 }
 
 struct af_build *af_build_new(struct af_core *core, const struct af_digest *key, const char *toolchain, const char *symbol,
-                              struct af_blob *source, struct af_environment *env, uint8_t priority, const struct af_digest *fragment) {
-        struct af_job_limits limits = af_core_job_limits(core, AF_JOB_COMPILE);
+                              struct af_blob *source, struct af_environment *env, const struct af_digest *fragment) {
         struct af_build *k = calloc(1, sizeof(*k));
-        struct af_buf buf = AF_BUF_INIT;
 
         if (!k)
                 return NULL;
-        *k = (struct af_build){.link.key = *key, .core = core, .refs = 1, .env = env, .priority = priority, .fragment = *fragment};
+        *k = (struct af_build){.link.key = *key, .core = core, .refs = 1, .env = env, .fragment = *fragment};
+        af_list_init(&k->flights);
         k->symbol = strdup(symbol);
         k->toolchain = strdup(toolchain);
         k->source = af_blob_ref(source);
-        af_jobwire_write_compile(&buf, &limits, env->toolchain->data, env->toolchain->size, symbol, source->data, source->size);
-        k->input = af_blob_take_buf(&buf);
-        af_buf_deinit(&buf);
+        k->toolchain_bytes = af_blob_ref(env->toolchain);
         af_digest_table_add(&core->kernel_table, &k->link);
-        if (k->symbol && k->toolchain && k->input)
-                k->worker = af_worker_start(core, AF_JOB_COMPILE, k->input, priority, false, k, on_message, on_end);
+        if (k->symbol && k->toolchain)
+                k->worker = af_worker_start(core, AF_JOB_COMPILE, false, k, &ops);
         af_worker_set_label(k->worker, k->symbol);
         if (!k->worker) {
                 af_build_unref(k);
@@ -168,7 +211,7 @@ void af_build_unref(struct af_build *k) {
         af_blob_unref(k->source);
         af_blob_unref(k->binary);
         af_blob_unref(k->binary_told);
-        af_blob_unref(k->input);
+        af_blob_unref(k->toolchain_bytes);
         free(k->symbol);
         free(k->toolchain);
         free(k);

@@ -46,6 +46,7 @@ static void move_waiters(struct af_flight *from, struct af_flight *to) {
 
                 af_list_del(&req->in_flight);
                 from->n_waiters--;
+                af_sched_unwant(&from->core->workers.sched, &req->wants);
                 af_blob_unref(req->slot_map);
                 req->slot_map = af_blob_ref(from->slot_map);
                 af_flight_join(to, req);
@@ -70,7 +71,7 @@ static void text_known(struct af_flight *f, const struct af_job_key *key, struct
                 remember_text(f);
                 return;
         }
-        g = af_flight_new(core, &key->fragment, false, canon);
+        g = af_flight_new(core, &key->fragment, false, canon, f->held_by);
         if (!g || af_target_init(&g->target, key->soc, key->toolchain, key->twin)) {
                 if (g)
                         af_flight_free(g);
@@ -210,11 +211,21 @@ static void on_end(void *owner, const struct af_worker_end *end) {
         af_flight_advance(f);
 }
 
-static void start(struct af_flight *f, bool alone) {
-        struct af_core *core = f->core;
-        struct af_job_limits limits = af_core_job_limits(core, AF_JOB_PLAN);
+/* A text's job that was handed over to the fragment's own flight has started already: what is read is always the owner's. */
+static struct af_blob *make_input(void *owner) {
+        struct af_flight *f = owner;
+        struct af_job_limits limits = af_core_job_limits(f->core, AF_JOB_PLAN);
         struct af_buf buf = AF_BUF_INIT;
         struct af_blob *input;
+
+        af_jobwire_write_plan(&buf, &limits, &f->core->env_config, f->is_text, f->input->data, f->input->size);
+        input = af_blob_take_buf(&buf);
+        af_buf_deinit(&buf);
+        return input;
+}
+
+static void start(struct af_flight *f, bool alone) {
+        static const struct af_worker_ops ops = {make_input, on_message, on_end};
         char hex[AF_DIGEST_HEX_SIZE];
 
         f->state = AF_FLIGHT_PLAN;
@@ -222,15 +233,13 @@ static void start(struct af_flight *f, bool alone) {
         af_flight_drop_plan(f);
         af_failure_deinit(&f->job_failure);
         f->job_fault = 0;
-        af_jobwire_write_plan(&buf, &limits, &core->env_config, f->is_text, f->input->data, f->input->size);
-        input = af_blob_take_buf(&buf);
-        af_buf_deinit(&buf);
-        f->worker = input ? af_worker_start(core, AF_JOB_PLAN, input, af_flight_priority(f), alone, f, on_message, on_end) : NULL;
-        af_blob_unref(input);
+        f->worker = af_worker_start(f->core, AF_JOB_PLAN, alone, f, &ops);
         af_digest_hex(&f->link.key, hex);
         af_worker_set_label(f->worker, hex);
         if (!f->worker)
                 fail_job(f, AF_ERROR_BUSY, true, "out of memory", "");
+        else
+                af_flight_want(f, f->worker);
 }
 
 void af_flight_start_plan(struct af_flight *f) {
@@ -262,9 +271,9 @@ static int compile_kernel(struct af_flight *f, const struct af_digest *key, stru
                 }
                 source = stored.source;
         }
-        *ret_kernel = source ? af_build_new(f->core, key, pk ? pk->toolchain : "", pk ? pk->symbol : stored.symbol, source, f->env,
-                                            af_flight_priority(f), &f->link.key)
-                             : NULL;
+        *ret_kernel =
+                source ? af_build_new(f->core, key, pk ? pk->toolchain : "", pk ? pk->symbol : stored.symbol, source, f->env, &f->link.key)
+                       : NULL;
         af_blob_unref(source);
         af_blob_unref(record);
         free(stored.symbol);
@@ -303,9 +312,13 @@ int af_flight_gather(struct af_flight *f, bool *ret_replan) {
                 struct af_flight_kernel *fk = &f->kernels[i];
 
                 fk->key = bk->key;
+                fk->flight = f;
+                af_list_init(&fk->in_kernel);
                 fk->kernel = af_build_get(f->core, &bk->key);
-                if (fk->kernel)
+                if (fk->kernel) {
+                        af_build_wait(fk);
                         continue;
+                }
                 fk->binary = af_lookup_record(f->core, AF_TABLE_KERNELS, bk->key.bytes, sizeof(bk->key.bytes));
                 if (fk->binary)
                         continue;
@@ -314,6 +327,7 @@ int af_flight_gather(struct af_flight *f, bool *ret_replan) {
                         *ret_replan = true;
                 if (r)
                         return r > 0 ? 0 : r;
+                af_build_wait(fk);
         }
         return 0;
 }

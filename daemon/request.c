@@ -16,8 +16,10 @@ static void request_free(struct af_request *req) {
         af_list_del(&req->in_flight);
         if (req->flight)
                 req->flight->n_waiters--;
+        af_sched_unwant(&req->conn->core->workers.sched, &req->wants);
         req->conn->n_requests--;
         req->conn->core->n_requests--;
+        req->conn->client->user->n_requests--;
         af_blob_unref(req->slot_map);
         free(req);
 }
@@ -153,15 +155,14 @@ static void not_found(struct af_request *req) {
 static void enter_new_flight(struct af_request *req, const struct af_digest *key, bool is_text, struct af_blob *bytes,
                              struct af_target *target) {
         struct af_core *core = req->conn->core;
-        /* Large ones leave room for small ones, which everyone else sends. */
-        uint64_t limit = (uint64_t)core->config->receive_mib << (bytes->size > AF_SMALL_BODY ? 20 : 21);
-        bool full = core->held_bytes > 0 && core->held_bytes + bytes->size > limit;
-        struct af_flight *f = full ? NULL : af_flight_new(core, key, is_text, bytes);
+        struct af_user *user = req->conn->client->user;
+        const char *full = af_user_refuses_flight(user, bytes->size);
+        struct af_flight *f = full ? NULL : af_flight_new(core, key, is_text, bytes, user);
 
         if (!f) {
                 if (target)
                         af_target_deinit(target);
-                fail_new(req, AF_ERROR_BUSY, true, full ? "too many large requests at once" : "out of memory");
+                fail_new(req, AF_ERROR_BUSY, true, full ? full : "out of memory");
                 return;
         }
         if (req->conn->n_origins)

@@ -19,15 +19,14 @@
 
 struct af_worker {
         struct af_list link;
+        struct af_sched_job job;
         struct af_core *core;
         enum af_job_kind kind;
-        struct af_blob *input; /* until it is started; counted in the core's held_bytes */
-        uint8_t priority;
+        uint8_t priority; /* of the most urgent who wanted it when it started */
         char label[96];
         bool alone, started, canceled, exited, eof, broken, finalized, timed_out, got_message;
         void *owner;
-        af_worker_message_fn on_message;
-        af_worker_end_fn on_end;
+        const struct af_worker_ops *ops;
         uv_process_t process;
         uv_pipe_t out;
         unsigned n_handles; /* open ones; freed at 0 */
@@ -43,18 +42,24 @@ static const char *const kind_names[] = {[AF_JOB_ENV] = "env", [AF_JOB_PLAN] = "
 
 void af_workers_init(struct af_workers *w) {
         *w = (struct af_workers){0};
+        af_sched_init(&w->sched);
         af_list_init(&w->queued);
         af_list_init(&w->running);
 }
 
-static void drop_input(struct af_worker *w) {
-        if (w->input)
-                w->core->held_bytes -= w->input->size;
-        af_blob_clear(&w->input);
+uint64_t af_workers_busy_us(const struct af_workers *w, uint64_t now_ns) {
+        return w->busy_us + w->n_running * ((now_ns - w->counted_ns) / 1000);
+}
+
+static void count_running(struct af_workers *all, int change) {
+        uint64_t now = af_clock_now_ns();
+
+        all->busy_us = af_workers_busy_us(all, now);
+        all->counted_ns = now;
+        all->n_running += (uint32_t)change;
 }
 
 static void worker_free(struct af_worker *w) {
-        drop_input(w);
         af_buf_deinit(&w->rx);
         if (w->lifeline >= 0)
                 close(w->lifeline);
@@ -102,6 +107,11 @@ static struct af_event_job job_of(const struct af_worker *w) {
                                      .queued_us = (w->started_ns - w->queued_ns) / 1000};
 }
 
+/* What it costs those who want it: one that runs alone holds all slots. */
+static uint64_t slot_us(const struct af_worker *w, uint64_t run_us) {
+        return w->alone ? run_us * w->core->config->jobs : run_us;
+}
+
 static void finalize(struct af_worker *w) {
         struct af_workers *all = &w->core->workers;
         struct af_event_job job = job_of(w);
@@ -118,7 +128,10 @@ static void finalize(struct af_worker *w) {
                 return;
         w->finalized = true;
         af_list_del(&w->link);
-        all->n_running--;
+        count_running(all, -1);
+        af_sched_remove(&all->sched, &w->job, slot_us(w, end.run_us));
+        if (end.finished)
+                all->mean_us[w->kind] = all->mean_us[w->kind] ? (all->mean_us[w->kind] * 7 + end.run_us) / 8 : end.run_us;
         if (w->alone)
                 all->alone = false;
         af_orphan_forget(w->core->state_dir, w->pid);
@@ -128,7 +141,7 @@ static void finalize(struct af_worker *w) {
                 w->core->stats.n_jobs_died += !end.finished && !w->timed_out;
                 w->core->stats.n_jobs_timed_out += w->timed_out;
                 w->canceled = true;
-                w->on_end(w->owner, &end);
+                w->ops->on_end(w->owner, &end);
         }
         if (!uv_is_closing((uv_handle_t *)&w->out))
                 uv_close((uv_handle_t *)&w->out, on_closed);
@@ -180,7 +193,7 @@ static void take_messages(struct af_worker *w) {
                         break;
                 w->got_message = true;
                 if (!w->canceled)
-                        w->on_message(w->owner, type, w->rx.data + at + 8, n);
+                        w->ops->on_message(w->owner, type, w->rx.data + at + 8, n);
                 at += 8 + (size_t)n;
         }
         if (at) {
@@ -250,12 +263,14 @@ static int spawn(struct af_worker *w, int input_fd, int lifeline_fd) {
 }
 
 static int start_process(struct af_worker *w) {
+        struct af_blob *bytes = w->ops->make_input(w->owner);
         int r, input = -1, ends[2] = {-1, -1};
 
         uv_pipe_init(w->core->loop, &w->out, 0);
         w->out.data = w->process.data = w;
         w->n_handles = 1;
-        input = af_io_memfd("autofused-job", w->input->data, w->input->size, true);
+        input = bytes ? af_io_memfd("autofused-job", bytes->data, bytes->size, true) : -ENOMEM;
+        af_blob_unref(bytes);
         r = input;
         if (r >= 0)
                 r = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
@@ -281,7 +296,8 @@ static void start(struct af_worker *w) {
         int r;
 
         af_list_del(&w->link);
-        all->n_queued--;
+        w->priority = af_sched_priority(&w->job);
+        af_sched_start(&all->sched, &w->job, slot_us(w, all->mean_us[w->kind]));
         w->started = true;
         w->started_ns = af_clock_now_ns();
         w->oom_before = oom_kills();
@@ -293,7 +309,8 @@ static void start(struct af_worker *w) {
 
                 af_log(AF_LOG_ERROR, "cannot start %s: %s", w->core->job_path, strerror(-r));
                 w->canceled = true;
-                w->on_end(w->owner, &end);
+                af_sched_remove(&all->sched, &w->job, 0);
+                w->ops->on_end(w->owner, &end);
                 if (w->n_handles == 2)
                         uv_close((uv_handle_t *)&w->process, on_closed);
                 uv_close((uv_handle_t *)&w->out, on_closed);
@@ -301,33 +318,20 @@ static void start(struct af_worker *w) {
         }
         w->pid = w->process.pid;
         af_orphan_record(w->core->state_dir, w->pid);
-        drop_input(w);
         af_list_append(&all->running, &w->link);
-        all->n_running++;
+        count_running(all, 1);
         all->alone = w->alone;
         job = job_of(w);
         af_event_job_start(w->core, &job);
         uv_read_start((uv_stream_t *)&w->out, on_alloc, on_read);
 }
 
-/* Kernels before plans: they finish fragments. Then the one whose waiter is most urgent, then the oldest. */
-static struct af_worker *pick(struct af_workers *all) {
-        struct af_worker *best = NULL;
-
-        af_list_each (w, &all->queued, struct af_worker, link) {
-                if (!best || w->priority < best->priority ||
-                    (w->priority == best->priority && w->kind == AF_JOB_COMPILE && best->kind != AF_JOB_COMPILE))
-                        best = w;
-        }
-        return best;
-}
-
 static void schedule(struct af_core *core) {
         struct af_workers *all = &core->workers;
         uint32_t slots = (uint32_t)core->config->jobs;
 
-        while (!af_list_empty(&all->queued)) {
-                struct af_worker *w = pick(all);
+        for (struct af_sched_job *job; (job = af_sched_next(&all->sched));) {
+                struct af_worker *w = af_list_entry(job, struct af_worker, job);
 
                 if (all->n_running >= slots || all->alone || (w->alone && all->n_running > 0))
                         break;
@@ -337,27 +341,24 @@ static void schedule(struct af_core *core) {
         }
 }
 
-struct af_worker *af_worker_start(struct af_core *core, enum af_job_kind kind, struct af_blob *input, uint8_t priority, bool alone,
-                                  void *owner, af_worker_message_fn on_message, af_worker_end_fn on_end) {
+struct af_worker *af_worker_start(struct af_core *core, enum af_job_kind kind, bool alone, void *owner, const struct af_worker_ops *ops) {
         struct af_worker *w = calloc(1, sizeof(*w));
 
         if (!w)
                 return NULL;
-        *w = (struct af_worker){.core = core,
-                                .kind = kind,
-                                .input = af_blob_ref(input),
-                                .priority = priority,
-                                .alone = alone,
-                                .owner = owner,
-                                .on_message = on_message,
-                                .on_end = on_end,
-                                .lifeline = -1,
-                                .queued_ns = af_clock_now_ns()};
-        core->held_bytes += input->size;
+        *w = (struct af_worker){
+                .core = core, .kind = kind, .alone = alone, .owner = owner, .ops = ops, .lifeline = -1, .queued_ns = af_clock_now_ns()};
+        /* Compiles before plans: they finish fragments. */
+        af_sched_add(&core->workers.sched, &w->job, kind == AF_JOB_COMPILE ? AF_SCHED_RANK_FIRST : AF_SCHED_RANK_SECOND);
         af_list_append(&core->workers.queued, &w->link);
-        core->workers.n_queued++;
         af_core_kick(core);
         return w;
+}
+
+void af_worker_want(struct af_worker *w, struct af_request *req) {
+        /* Without memory for the want it stays with those who want it already; a job that nobody wants goes first. */
+        if (w && !w->finalized)
+                (void)!af_sched_want(&w->core->workers.sched, &w->job, &req->conn->client->sched, req->priority, &req->wants);
 }
 
 void af_worker_cancel(struct af_worker *w) {
@@ -370,13 +371,8 @@ void af_worker_cancel(struct af_worker *w) {
                 return;
         }
         af_list_del(&w->link);
-        w->core->workers.n_queued--;
+        af_sched_remove(&w->core->workers.sched, &w->job, 0);
         worker_free(w);
-}
-
-void af_worker_raise(struct af_worker *w, uint8_t priority) {
-        if (w && priority < w->priority)
-                w->priority = priority;
 }
 
 void af_worker_set_owner(struct af_worker *w, void *owner) {
@@ -437,7 +433,7 @@ bool af_workers_tick(struct af_core *core, uint64_t now_ns) {
                 }
         }
         schedule(core);
-        return all->n_running > 0 || all->n_queued > 0;
+        return all->n_running > 0 || all->sched.n_jobs > 0;
 }
 
 void af_workers_close(struct af_core *core) {

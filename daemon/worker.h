@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Jobs of the core: a bounded number of autofused-job processes at once. A worker is queued, then runs, then ends; its owner hears of each
- * message and once of the end, unless it canceled.
+ * message and once of the end, unless it canceled. Which one starts next is decided by scheduler.h, from the requests that want it.
  */
 #pragma once
 
@@ -10,8 +10,10 @@
 #include "daemon/blob.h"
 #include "daemon/jobwire.h"
 #include "daemon/list.h"
+#include "daemon/scheduler.h"
 
 struct af_core;
+struct af_request;
 struct af_worker;
 
 /* p is borrowed and aligned to 1. */
@@ -28,19 +30,28 @@ struct af_worker_end {
 };
 typedef void (*af_worker_end_fn)(void *owner, const struct af_worker_end *end);
 
+/* What the owner of a job does for it; all are called from the loop, never from a call of the owner's. */
+struct af_worker_ops {
+        struct af_blob *(*make_input)(void *owner); /* when it starts: what it reads, the caller's reference; NULL: no memory */
+        af_worker_message_fn on_message;
+        af_worker_end_fn on_end;
+};
+
 struct af_workers {
+        struct af_sched sched;
         struct af_list queued, running;
-        uint32_t n_queued, n_running, n_ending; /* ending: canceled or dead, process or pipe not closed yet */
-        bool alone;                             /* the one that runs tolerates no other */
+        uint32_t n_running;
+        bool alone;                           /* the one that runs tolerates no other */
+        uint64_t mean_us[AF_JOB_COMPILE + 1]; /* of the last jobs of this kind, weighted */
+        uint64_t busy_us, counted_ns;         /* slot time used, until counted_ns */
 };
 
 void af_workers_init(struct af_workers *w);
-/*
- * Queues a job; input gets a reference. alone: it runs while no other does. NULL: no memory. on_message and on_end are called from the
- * loop, never from here.
- */
-struct af_worker *af_worker_start(struct af_core *core, enum af_job_kind kind, struct af_blob *input, uint8_t priority, bool alone,
-                                  void *owner, af_worker_message_fn on_message, af_worker_end_fn on_end) AF_WARN_UNUSED;
+/* Queues a job that nobody wants yet. alone: it runs while no other does. ops live as long. NULL: no memory. */
+struct af_worker *af_worker_start(struct af_core *core, enum af_job_kind kind, bool alone, void *owner,
+                                  const struct af_worker_ops *ops) AF_WARN_UNUSED;
+/* The request waits for it. worker may be NULL. */
+void af_worker_want(struct af_worker *worker, struct af_request *req);
 /* The owner hears nothing more; a running process and its group are killed. worker may be NULL. */
 void af_worker_cancel(struct af_worker *worker);
 void af_worker_set_owner(struct af_worker *worker, void *owner);
@@ -50,11 +61,11 @@ void af_worker_set_label(struct af_worker *worker, const char *label);
 void af_workers_json(const struct af_workers *w, struct af_buf *buf);
 /* What became of a job that did not finish, for people: static or in buf. */
 const char *af_worker_end_text(const struct af_worker_end *end, char buf[160]);
-/* A waiter with a lower number came. worker may be NULL. */
-void af_worker_raise(struct af_worker *worker, uint8_t priority);
 bool af_worker_running(const struct af_worker *worker);
 /* Starts what may start; ends what is over its deadline. True while anything is queued or runs. */
 bool af_workers_tick(struct af_core *core, uint64_t now_ns);
+/* Slot time used so far, by all jobs that ran. */
+uint64_t af_workers_busy_us(const struct af_workers *w, uint64_t now_ns);
 /* Cancels all. */
 void af_workers_close(struct af_core *core);
 
