@@ -56,37 +56,27 @@ class Load:
 
 
 def processes(s, kind):
-    """Process ids of jobs ('job'), of what they started ('compiler'), of the server."""
-    out = []
-    for pid in s.leftovers():
+    """Process ids of the server's jobs ('job'), or of what they started ('compiler'), in one look: compilers live for milliseconds."""
+    jobs, others = [], []
+    for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
-            name = os.path.basename(open(f'/proc/{pid}/cmdline').read().split('\0')[0])
+            head, _, tail = open(f'/proc/{pid}/stat').read().rpartition(')')
         except OSError:
             continue
-        if name not in ('', 'autofused') and (name == 'fakejob') == (kind == 'job'):  # '': a job that is ending; autofused: forked, not executed yet
-            out.append(pid)
-    if kind == 'compiler':
-        jobs = set(processes(s, 'job'))
-        for pid in filter(str.isdigit, os.listdir('/proc')):
-            try:
-                stat = open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()
-            except OSError:
-                continue
-            if int(stat[3]) in jobs and int(pid) not in jobs and stat[0] not in 'ZX':
-                out.append(int(pid))
-    return out
+        state, parent, _, session = tail.split()[:4]
+        if state in 'ZX':
+            continue
+        if int(parent) == s.process.pid:
+            if head.endswith('(fakejob'):  # not one that is forked and not executed yet
+                jobs.append(int(pid))
+        elif session != pid:
+            others.append((int(pid), int(session)))
+    return jobs if kind == 'job' else [pid for pid, session in others if session in jobs]
 
 
 def sessions(s):
     """Every living process of the sessions that were seen as jobs."""
     return [p for p in processes(s, 'job') + processes(s, 'compiler')]
-
-
-def clear(s):
-    """So that there is something to compile; what was missed is over by the next look."""
-    c = s.client()
-    c.clear()
-    c.close()
 
 
 def kill_anything_fifty_times():
@@ -106,7 +96,15 @@ def kill_anything_fifty_times():
                 kills += 1
                 s.start()
                 continue
-            victims = eventually(lambda: processes(s, what) or clear(s), f'there is a {what}', timeout=120)
+            c = s.client()
+
+            def found():
+                victims = processes(s, what)
+                if not victims and not c.stats()['jobs']['running']:
+                    c.clear()  # so that there is something to compile
+                return victims
+            victims = eventually(found, f'there is a {what}')
+            c.close()
             try:
                 os.kill(rng.choice(victims), signal.SIGKILL)
                 kills += 1
