@@ -60,6 +60,60 @@ int af_io_read_file(const char *path, size_t max, struct af_buf *buf) {
         return af_io_read_fd(fd, max, buf);
 }
 
+int af_io_load_file(struct af_arena *arena, const char *path, size_t max, struct af_io_file *ret_file) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
+        int r = af_io_read_file(path, max, &text);
+
+        if (r < 0)
+                return r;
+        struct af_io_file f = {.path = af_arena_strdup(arena, path), .text = af_arena_memdup(arena, text.data, text.size)};
+        if (!f.path || !f.text)
+                return -ENOMEM;
+        f.name = f.path;
+        f.size = text.size;
+        *ret_file = f;
+        return 0;
+}
+
+static int by_name(const void *a, const void *b) {
+        const struct af_io_file *x = a, *y = b;
+
+        return strcmp(x->name, y->name);
+}
+
+int af_io_load_dir(struct af_arena *arena, const char *dir, const char *suffix, size_t max, struct af_io_file **ret_files,
+                   uint32_t *ret_n) {
+        struct af_io_file *files = NULL;
+        uint32_t n = 0, cap = 0;
+        size_t n_suffix = strlen(suffix);
+        int r = 0;
+        DIR *d = opendir(dir);
+
+        if (!d)
+                return -errno;
+        for (struct dirent *e; r == 0 && (e = readdir(d));) {
+                size_t len = strlen(e->d_name);
+                if (e->d_name[0] == '.' || len <= n_suffix || strcmp(e->d_name + len - n_suffix, suffix) != 0)
+                        continue;
+                const char *path = af_arena_printf(arena, "%s/%s", dir, e->d_name);
+                r = path ? af_arena_grow(arena, &files, &cap, n + 1, sizeof(*files)) : -ENOMEM;
+                if (r == 0)
+                        r = af_io_load_file(arena, path, max, &files[n]);
+                if (r == 0) {
+                        files[n].name = files[n].path + strlen(dir) + 1;
+                        n++;
+                }
+        }
+        closedir(d);
+        if (r < 0)
+                return r;
+        if (n > 0)
+                qsort(files, n, sizeof(*files), by_name);
+        *ret_files = files;
+        *ret_n = n;
+        return 0;
+}
+
 int af_io_write_fd(int fd, const void *p, size_t n) {
         const uint8_t *at = p;
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 
 /* Cleanup for `AF_CLEANUP(af_closep) int fd = -1;` keeps errno. */
@@ -14,6 +15,17 @@ void af_freep(void *p); /* p: address of a pointer from malloc */
 /* Reads to the end, at most max bytes (-EFBIG beyond). Appends to buf. */
 int af_io_read_fd(int fd, size_t max, struct af_buf *buf) AF_WARN_UNUSED;
 int af_io_read_file(const char *path, size_t max, struct af_buf *buf) AF_WARN_UNUSED;
+/* A file as it was read, in an arena. */
+struct af_io_file {
+        const char *name, *path; /* within its directory; with it */
+        const char *text;        /* a zero byte behind it */
+        size_t size;
+};
+/* name is the whole path. -EFBIG beyond max bytes. */
+int af_io_load_file(struct af_arena *arena, const char *path, size_t max, struct af_io_file *ret_file) AF_WARN_UNUSED;
+/* Every file of a directory whose name ends so and does not begin with a dot, by name. */
+int af_io_load_dir(struct af_arena *arena, const char *dir, const char *suffix, size_t max, struct af_io_file **ret_files,
+                   uint32_t *ret_n) AF_WARN_UNUSED;
 int af_io_write_fd(int fd, const void *p, size_t n) AF_WARN_UNUSED;
 /* Writes PATH.<random>, fsyncs, renames: a reader sees the old file or the new one. */
 int af_io_publish_file(const char *path, const void *p, size_t n, mode_t mode) AF_WARN_UNUSED;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/digest.h"
+#include "base/io.h"
 #include "compiler/codegen/jinja.h"
 #include "compiler/schedule/kernel.h"
 
@@ -11,6 +12,12 @@ struct af_templates {             /* parsed rules/templates/<name>.j2, sorted by
         const struct af_template *const *templates;
         uint32_t n;
 };
+#define AF_TEMPLATE_SUFFIX    ".j2"
+#define AF_TEMPLATE_MAX_BYTES (1u << 20)
+/* One template per file, sorted by name as af_io_load_dir gives them; the bytes may go afterwards. 0, -ENOMEM, TEMPLATE. */
+int af_templates_parse(struct af_arena *arena, const struct af_io_file *files, uint32_t n, struct af_templates *ret,
+                       struct af_diags *diags) AF_WARN_UNUSED;
+/* Every template of a directory. */
 int af_templates_load_dir(struct af_arena *arena, const char *dir, struct af_templates *ret, struct af_diags *diags) AF_WARN_UNUSED;
 
 /* What an entry of a kernel with symbols takes by value behind its pointers: fields in order, each at its alignment. */

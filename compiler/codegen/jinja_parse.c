@@ -279,8 +279,8 @@ static void expect_end(struct jinja_parser *p) {
 
 static void skip_comment(struct jinja_parser *p) {
         size_t from = p->at;
-        while (p->at < p->n && !af_jinja_ahead(p, "#}"))
-                af_jinja_advance(p, 1);
+        const char *close = memmem(p->text + p->at, p->n - p->at, "#}", 2);
+        af_jinja_advance(p, close ? (size_t)(close - p->text) - p->at : p->n - p->at);
         if (p->at >= p->n) {
                 af_jinja_fail(p, "comment without an end");
                 return;
@@ -291,12 +291,19 @@ static void skip_comment(struct jinja_parser *p) {
                 af_jinja_skip_space(p);
 }
 
+/* Where the next tag opens, or the end of the text. */
+static size_t next_tag(const struct jinja_parser *p) {
+        const char *end = p->text + p->n, *at = memchr(p->text + p->at, '{', p->n - p->at);
+        while (at && !(at + 1 < end && (at[1] == '{' || at[1] == '%' || at[1] == '#')))
+                at = memchr(at + 1, '{', (size_t)(end - at) - 1);
+        return at ? (size_t)(at - p->text) : p->n;
+}
+
 /* Appends the data before the next tag and consumes the tag's opening. Returns '{', '%' or '#', or 0 at the end of the text. */
 static char take_data(struct jinja_parser *p, struct list *l) {
         size_t from = p->at, end;
         uint32_t line = p->line;
-        while (p->at < p->n && !af_jinja_ahead(p, "{{") && !af_jinja_ahead(p, "{%") && !af_jinja_ahead(p, "{#"))
-                af_jinja_advance(p, 1);
+        af_jinja_advance(p, next_tag(p) - p->at);
         end = p->at;
         char open = p->at < p->n ? p->text[p->at + 1] : 0;
         if (open) {

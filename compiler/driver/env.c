@@ -4,116 +4,18 @@
  */
 #include "compiler/driver/env.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/io.h"
 
-static int by_name(const void *a, const void *b) {
-        return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Adds every file of dir with this suffix, in name order, to the digest: name and content. */
-static int digest_dir(struct af_hasher *h, const char *dir, const char *suffix, struct af_arena *arena) {
-        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
-        DIR *d = opendir(dir);
-        if (!d)
-                return -errno;
-        char **names = NULL;
-        uint32_t n = 0, cap = 0;
-        int r = 0;
-        for (struct dirent *e; r == 0 && (e = readdir(d));) {
-                size_t len = strlen(e->d_name), len_suffix = strlen(suffix);
-                if (len <= len_suffix || strcmp(e->d_name + len - len_suffix, suffix) != 0 || e->d_name[0] == '.')
-                        continue;
-                r = af_arena_grow(arena, &names, &cap, n + 1, sizeof(*names));
-                if (!r && !(names[n++] = af_arena_strdup(arena, e->d_name)))
-                        r = -ENOMEM;
-        }
-        closedir(d);
-        if (r)
-                return r;
-        if (n)
-                qsort(names, n, sizeof(*names), by_name);
-        for (uint32_t i = 0; i < n; i++) {
-                char path[4096];
-                af_buf_clear(&text);
-                if (snprintf(path, sizeof(path), "%s/%s", dir, names[i]) >= (int)sizeof(path))
-                        return -ENAMETOOLONG;
-                r = af_io_read_file(path, 1 << 22, &text);
-                if (r)
-                        return r;
-                af_hasher_field(h, names[i], text.data, text.size);
-        }
-        return 0;
-}
-
-/* Digests of everything that is data: the fusion rules with the operator's own, the templates, the SoC file. */
-static int digest_data(struct af_arena *arena, const struct af_env_config *config, const char *dir, const char *soc,
-                       struct af_key_env *ret) {
-        char path[4096];
-        struct af_hasher h;
-        struct stat st;
-        af_hasher_init(&h, "autofuse.rules/1");
-        snprintf(path, sizeof(path), "%s/fusion", dir);
-        int r = digest_dir(&h, path, ".yaml", arena);
-        for (const char *const *p = config->extra_rules; !r && p && *p; p++) {
-                struct af_digest file;
-                if (stat(*p, &st) < 0)
-                        return -errno;
-                r = S_ISDIR(st.st_mode) ? digest_dir(&h, *p, ".yaml", arena) : af_digest_file(*p, &file);
-                if (!r && !S_ISDIR(st.st_mode))
-                        af_hasher_field(&h, "file", file.bytes, sizeof(file.bytes));
-        }
-        af_hasher_final(&h, &ret->rules);
-        if (r)
-                return r;
-        af_hasher_init(&h, "autofuse.templates/1");
-        snprintf(path, sizeof(path), "%s/templates", dir);
-        r = digest_dir(&h, path, ".j2", arena);
-        af_hasher_final(&h, &ret->templates);
-        if (r)
-                return r;
-        snprintf(path, sizeof(path), "%s/soc/%s.yaml", dir, soc);
-        return af_digest_file(path, &ret->soc);
-}
-
-/* extra_rules entries are directories or single files. */
-static int load_extra_rule(struct af_env *env, const char *path, struct af_rules *all, struct af_diags *diags) {
-        struct stat st;
-        struct af_rules more = {0};
-        if (stat(path, &st) < 0)
-                return -errno;
-        int r;
-        if (S_ISDIR(st.st_mode)) {
-                r = af_rules_load_dir(env->arena, path, &more, diags);
-        } else {
-                AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
-                struct af_rule *rule = af_arena_alloc(env->arena, sizeof(*rule));
-                if (!rule)
-                        return -ENOMEM;
-                r = af_io_read_file(path, 1 << 22, &text);
-                if (r)
-                        return r;
-                r = af_rule_parse(env->arena, path, (const char *)text.data, text.size, rule, diags);
-                more = (struct af_rules){.rules = rule, .n_rules = 1};
-        }
-        if (r || !more.n_rules)
-                return r;
-        struct af_rule *rules = af_arena_calloc(env->arena, all->n_rules + more.n_rules, sizeof(*rules));
-        if (!rules)
-                return -ENOMEM;
-        if (all->n_rules)
-                memcpy(rules, all->rules, all->n_rules * sizeof(*rules));
-        memcpy(rules + all->n_rules, more.rules, more.n_rules * sizeof(*rules));
-        *all = (struct af_rules){.rules = rules, .n_rules = all->n_rules + more.n_rules};
-        return 0;
-}
+/* What is read of an environment's data: the fusion rules with the operator's own, the templates. */
+struct data {
+        struct af_io_file *rules, *templates;
+        uint32_t n_rules, cap_rules, n_templates;
+};
 
 static int forward(int r, const char *where, struct af_diags *diags) {
         if (r < 0)
@@ -121,39 +23,71 @@ static int forward(int r, const char *where, struct af_diags *diags) {
         return r > 0 ? AF_ENV_E_INVALID : r;
 }
 
-static int load_rules(struct af_env *env, const struct af_env_config *config, const char *dir, struct af_diags *diags) {
-        char path[4096];
-        snprintf(path, sizeof(path), "%s/fusion", dir);
-        int r = af_rules_load_dir(env->arena, path, &env->rules, diags);
-        if (r)
-                return forward(r, path, diags);
-        for (const char *const *p = config->extra_rules; p && *p; p++)
-                if ((r = load_extra_rule(env, *p, &env->rules, diags)))
-                        return forward(r, *p, diags);
-        snprintf(path, sizeof(path), "%s/templates", dir);
-        r = af_templates_load_dir(env->arena, path, &env->templates, diags);
-        return r ? forward(r, path, diags) : 0;
+static int add_rules(struct af_arena *arena, struct data *data, const struct af_io_file *files, uint32_t n) {
+        int r = af_arena_grow(arena, &data->rules, &data->cap_rules, data->n_rules + n, sizeof(*data->rules));
+        if (!r && n > 0)
+                memcpy(data->rules + data->n_rules, files, n * sizeof(*files));
+        data->n_rules += r ? 0 : n;
+        return r;
 }
 
-/* The data, and proof that the digests are of the bytes that were parsed: the same before and after. */
-static int load_data(struct af_env *env, const struct af_env_config *config, const char *dir, const char *soc, struct af_diags *diags) {
-        char path[4096];
-        struct af_key_env after;
-        snprintf(path, sizeof(path), "%s/soc", dir);
-        int r = af_soc_load(path, soc, &env->soc, diags);
-        if (!r)
-                r = forward(digest_data(env->arena, config, dir, soc, &env->key), dir, diags);
-        if (!r)
-                r = af_soc_load(path, soc, &env->soc, diags); /* again: this time between the digests */
-        if (!r)
-                r = load_rules(env, config, dir, diags);
-        if (!r)
-                r = forward(digest_data(env->arena, config, dir, soc, &after), dir, diags);
+/* Rules of a directory, or of one file: where that one lies does not matter. */
+static int read_rules(struct af_arena *arena, const char *path, struct data *data) {
+        struct af_io_file one, *files = &one;
+        struct stat st;
+        uint32_t n = 1;
+        if (stat(path, &st) < 0)
+                return -errno;
+        int r = S_ISDIR(st.st_mode) ? af_io_load_dir(arena, path, ".yaml", AF_RULE_MAX_BYTES, &files, &n)
+                                    : af_io_load_file(arena, path, AF_RULE_MAX_BYTES, &one);
         if (r)
                 return r;
-        bool same = af_digest_equal(&after.rules, &env->key.rules) && af_digest_equal(&after.templates, &env->key.templates) &&
-                    af_digest_equal(&after.soc, &env->key.soc);
-        return same ? 0 : forward(-EAGAIN, dir, diags);
+        if (files == &one)
+                one.name = "file";
+        return add_rules(arena, data, files, n);
+}
+
+static int read_data(struct af_arena *arena, const struct af_env_config *config, const char *dir, struct data *data,
+                     struct af_diags *diags) {
+        char path[4096];
+        snprintf(path, sizeof(path), "%s/fusion", dir);
+        int r = forward(read_rules(arena, path, data), path, diags);
+        for (const char *const *p = config->extra_rules; !r && p && *p; p++)
+                r = forward(read_rules(arena, *p, data), *p, diags);
+        if (r)
+                return r;
+        snprintf(path, sizeof(path), "%s/templates", dir);
+        r = af_io_load_dir(arena, path, AF_TEMPLATE_SUFFIX, AF_TEMPLATE_MAX_BYTES, &data->templates, &data->n_templates);
+        return forward(r, path, diags);
+}
+
+/* Names and contents. */
+static void digest_files(const char *domain, const struct af_io_file *files, uint32_t n, struct af_digest *ret_digest) {
+        struct af_hasher h;
+        af_hasher_init(&h, domain);
+        for (uint32_t i = 0; i < n; i++)
+                af_hasher_field(&h, files[i].name, files[i].text, files[i].size);
+        af_hasher_final(&h, ret_digest);
+}
+
+/* Each file is read once: its digest and what it means are of the same bytes. */
+static int load_data(struct af_env *env, const struct af_env_config *config, const char *dir, const char *soc, struct af_diags *diags) {
+        AF_CLEANUP(af_arena_deinit) struct af_arena texts;
+        struct data data = {0};
+        char path[4096];
+        af_arena_init(&texts, 0);
+        snprintf(path, sizeof(path), "%s/soc", dir);
+        int r = af_soc_load(path, soc, &env->soc, &env->key.soc, diags);
+        if (!r)
+                r = read_data(&texts, config, dir, &data, diags);
+        if (r)
+                return r;
+        digest_files("autofuse.rules/1", data.rules, data.n_rules, &env->key.rules);
+        digest_files("autofuse.templates/1", data.templates, data.n_templates, &env->key.templates);
+        r = af_rules_parse(env->arena, data.rules, data.n_rules, &env->rules, diags);
+        if (!r)
+                r = af_templates_parse(env->arena, data.templates, data.n_templates, &env->templates, diags);
+        return r > 0 ? AF_ENV_E_INVALID : r;
 }
 
 static int load_toolchain(struct af_env *env, const struct af_env_config *config, const char *id, enum af_twin twin,

@@ -36,8 +36,9 @@ enum {
 /* Loads a snapshot for (soc, toolchain, twin); NULL: the defaults. */
 int af_env_load(struct af_env *env, struct af_arena *arena, const struct af_env_config *config, const char *soc, const char *toolchain,
                 enum af_twin twin, struct af_diags *diags) AF_WARN_UNUSED;
-/* rules/soc/<name>.yaml. */
-int af_soc_load(const char *dir, const char *name, struct af_soc *ret_soc, struct af_diags *diags) AF_WARN_UNUSED;
+/* rules/soc/<name>.yaml. ret_digest (may be NULL): of the bytes that were read. */
+int af_soc_load(const char *dir, const char *name, struct af_soc *ret_soc, struct af_digest *ret_digest,
+                struct af_diags *diags) AF_WARN_UNUSED;
 /*
  * The directory with rules/, twin/ and numeric/: $AUTOFUSE_DATA_DIR; share/autofused of the prefix that the running program lies in; the
  * source tree for a program of its build; else the installed one. Lives as long as the arena and the environment.

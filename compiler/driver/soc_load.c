@@ -116,10 +116,11 @@ static void warn_unknown(const char *path, const struct af_yaml *root, struct af
                 bool known = false;
                 for (size_t j = 0; j < AF_ARRAY_SIZE(fields); j++)
                         known |= strcmp(fields[j].key, root->keys[i]) == 0;
+                if (known)
+                        continue;
                 char where[4200];
                 snprintf(where, sizeof(where), "%s:%u", path, root->items[i].line);
-                if (!known)
-                        af_diag_warn(diags, where, "unknown key '%s'", root->keys[i]);
+                af_diag_warn(diags, where, "unknown key '%s'", root->keys[i]);
         }
 }
 
@@ -133,15 +134,15 @@ static int read_all(const char *path, const struct af_yaml *root, struct af_soc 
         for (size_t j = 0; j < AF_ARRAY_SIZE(fields); j++) {
                 const struct field *f = &fields[j];
                 const struct af_yaml *top = af_yaml_get(root, f->key), *y = f->sub ? af_yaml_get(top, f->sub) : top;
+                if (y && read_field(f, y, soc))
+                        continue;
                 char where[4200];
                 snprintf(where, sizeof(where), "%s:%u", path, y ? y->line : top ? top->line : root->line);
                 if (!y)
                         af_diag_error(diags, where, "key '%s%s%s' is missing", f->key, f->sub ? "." : "", f->sub ? f->sub : "");
-                else if (!read_field(f, y, soc))
+                else
                         af_diag_error(diags, where, "'%s%s%s' must be %s", f->key, f->sub ? "." : "", f->sub ? f->sub : "",
                                       expected(f->kind));
-                else
-                        continue;
                 bad = AF_ENV_E_INVALID;
         }
         return bad;
@@ -153,7 +154,7 @@ static bool name_is_plain(const char *name) {
         return n > 0 && n < 64 && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
 }
 
-int af_soc_load(const char *dir, const char *name, struct af_soc *ret_soc, struct af_diags *diags) {
+int af_soc_load(const char *dir, const char *name, struct af_soc *ret_soc, struct af_digest *ret_digest, struct af_diags *diags) {
         if (!name_is_plain(name)) {
                 af_diag_error(diags, "target.soc", "'%.80s' is no SoC name", name);
                 return AF_ENV_E_SOC;
@@ -181,7 +182,10 @@ int af_soc_load(const char *dir, const char *name, struct af_soc *ret_soc, struc
                 af_diag_error(diags, path, "the file describes '%s'", soc.name);
                 r = AF_ENV_E_INVALID;
         }
-        if (!r)
-                *ret_soc = soc;
-        return r;
+        if (r)
+                return r;
+        if (ret_digest)
+                af_digest_bytes("autofuse.soc/1", text.data, text.size, ret_digest);
+        *ret_soc = soc;
+        return 0;
 }

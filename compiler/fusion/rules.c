@@ -2,17 +2,13 @@
 /* Rule files. Every message names file and line. */
 #include "compiler/fusion/rules.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/yaml_tree.h"
 #include "compiler/fusion/fuse.h"
-
-#define MAX_RULE_BYTES (1u << 20)
 
 struct load {
         struct af_arena *arena;
@@ -206,50 +202,13 @@ int af_rule_parse(struct af_arena *arena, const char *file, const char *text, si
         return 0;
 }
 
-static int by_name(const void *a, const void *b) {
-        return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int list_files(struct af_arena *arena, const char *dir, char ***ret_names, uint32_t *ret_n) {
-        DIR *d = opendir(dir);
-        char **names = NULL;
-        uint32_t n = 0, cap = 0;
-        int r = 0;
-        if (!d)
-                return -errno;
-        for (struct dirent *e; !r && (e = readdir(d));) {
-                size_t len = strlen(e->d_name);
-                if (e->d_name[0] == '.' || len < 5 || strcmp(e->d_name + len - 5, ".yaml") != 0)
-                        continue;
-                r = af_arena_grow(arena, &names, &cap, n + 1, sizeof(*names));
-                if (!r && !(names[n++] = af_arena_strdup(arena, e->d_name)))
-                        r = -ENOMEM;
-        }
-        closedir(d);
-        if (n > 0)
-                qsort(names, n, sizeof(*names), by_name);
-        *ret_names = names;
-        *ret_n = n;
-        return r;
-}
-
-int af_rules_load_dir(struct af_arena *arena, const char *dir, struct af_rules *ret_rules, struct af_diags *diags) {
-        AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
-        char **names = NULL;
-        uint32_t n = 0;
+int af_rules_parse(struct af_arena *arena, const struct af_io_file *files, uint32_t n, struct af_rules *ret_rules, struct af_diags *diags) {
+        struct af_rule *rules = af_arena_calloc(arena, n, sizeof(*rules));
         bool failed = false;
-        int r = list_files(arena, dir, &names, &n);
-        struct af_rule *rules = r ? NULL : af_arena_calloc(arena, n, sizeof(*rules));
-        if (r || !rules)
-                return r ? r : -ENOMEM;
+        if (!rules)
+                return -ENOMEM;
         for (uint32_t i = 0; i < n; i++) {
-                const char *path = af_arena_printf(arena, "%s/%s", dir, names[i]);
-                if (!path)
-                        return -ENOMEM;
-                af_buf_clear(&text);
-                r = af_io_read_file(path, MAX_RULE_BYTES, &text);
-                if (!r)
-                        r = af_rule_parse(arena, path, text.data ? (const char *)text.data : "", text.size, &rules[i], diags);
+                int r = af_rule_parse(arena, files[i].path, files[i].text, files[i].size, &rules[i], diags);
                 if (r < 0)
                         return r;
                 failed |= r > 0;
@@ -258,4 +217,11 @@ int af_rules_load_dir(struct af_arena *arena, const char *dir, struct af_rules *
                 return AF_RULES_E_INVALID;
         *ret_rules = (struct af_rules){.rules = rules, .n_rules = n};
         return 0;
+}
+
+int af_rules_load_dir(struct af_arena *arena, const char *dir, struct af_rules *ret_rules, struct af_diags *diags) {
+        struct af_io_file *files;
+        uint32_t n;
+        int r = af_io_load_dir(arena, dir, ".yaml", AF_RULE_MAX_BYTES, &files, &n);
+        return r ? r : af_rules_parse(arena, files, n, ret_rules, diags);
 }

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/io.h"
 #include "numeric/op.h"
 
 #define AF_OP_SET_WORDS ((AF_N_OPS + 63u) / 64u)
@@ -53,5 +54,9 @@ enum { AF_RULES_E_INVALID = 1 };
  * AF_RULES_E_INVALID. */
 int af_rule_parse(struct af_arena *arena, const char *file, const char *text, size_t n, struct af_rule *ret_rule,
                   struct af_diags *diags) AF_WARN_UNUSED;
+#define AF_RULE_MAX_BYTES (1u << 20)
+/* One rule per file, in their order; the bytes may go afterwards. */
+int af_rules_parse(struct af_arena *arena, const struct af_io_file *files, uint32_t n, struct af_rules *ret_rules,
+                   struct af_diags *diags) AF_WARN_UNUSED;
 /* Every *.yaml of a directory, in name order. */
 int af_rules_load_dir(struct af_arena *arena, const char *dir, struct af_rules *ret_rules, struct af_diags *diags) AF_WARN_UNUSED;

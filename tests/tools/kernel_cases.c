@@ -356,7 +356,7 @@ static int prepare(struct setup *s, struct af_arena *arena, bool fast) {
         const char *data = af_data_dir(arena);
         char path[600];
         snprintf(path, sizeof(path), "%s/rules/soc", data);
-        int e = af_soc_load(path, "Ascend910B2", &s->soc, &diags);
+        int e = af_soc_load(path, "Ascend910B2", &s->soc, NULL, &diags);
         snprintf(path, sizeof(path), "%s/rules/templates", data);
         if (!e)
                 e = af_templates_load_dir(arena, path, &s->templates, &diags);

@@ -172,6 +172,33 @@ Test(io, memfds_are_sealed) {
         close(fd);
 }
 
+Test(io, loads_the_files_of_a_directory_by_name) {
+        static const char *const names[] = {"20_b.yaml", "10_a.yaml", ".hidden.yaml", "other.txt", ".yaml"};
+        AF_CLEANUP(af_arena_deinit) struct af_arena arena;
+        struct af_io_file *files, one;
+        uint32_t n;
+
+        af_arena_init(&arena, 0);
+        cr_assert_eq(af_io_load_dir(&arena, dir, ".yaml", 100, &files, &n), 0);
+        cr_assert_eq(n, 0);
+        for (size_t i = 0; i < AF_ARRAY_SIZE(names); i++)
+                cr_assert_eq(af_io_publish_file(in_dir(0, names[i]), names[i], strlen(names[i]), 0600), 0);
+        cr_assert_eq(af_io_load_dir(&arena, dir, ".yaml", 100, &files, &n), 0);
+        cr_assert_eq(n, 2);
+        for (uint32_t i = 0; i < n; i++) {
+                cr_assert_str_eq(files[i].name, names[1 - i]);
+                cr_assert_str_eq(files[i].path, in_dir(0, names[1 - i]));
+                cr_assert_str_eq(files[i].text, names[1 - i]);
+                cr_assert_eq(files[i].size, strlen(names[1 - i]));
+        }
+        cr_assert_eq(af_io_load_dir(&arena, dir, ".yaml", 8, &files, &n), -EFBIG);
+        cr_assert_eq(af_io_load_dir(&arena, in_dir(0, "none"), ".yaml", 100, &files, &n), -ENOENT);
+        cr_assert_eq(af_io_load_file(&arena, in_dir(0, "other.txt"), 100, &one), 0);
+        cr_assert_str_eq(one.text, "other.txt");
+        cr_assert_str_eq(one.name, one.path);
+        cr_assert_eq(af_io_load_file(&arena, in_dir(0, "none"), 100, &one), -ENOENT);
+}
+
 Test(io, closep_keeps_errno) {
         int fd = dup(0), closed = fd;
 

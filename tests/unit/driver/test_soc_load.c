@@ -20,7 +20,7 @@ Test(soc_load, every_file_of_the_tree_loads_without_a_warning) {
         for (size_t i = 0; i < AF_ARRAY_SIZE(names); i++) {
                 struct af_diags diags = {0};
                 struct af_soc soc;
-                cr_assert_eq(af_soc_load(soc_dir(), names[i], &soc, &diags), 0, "%s", names[i]);
+                cr_assert_eq(af_soc_load(soc_dir(), names[i], &soc, NULL, &diags), 0, "%s", names[i]);
                 cr_assert_eq(diags.n_items, 0, "%s: %s", names[i], diags.n_items ? diags.items[0].what : "");
                 cr_assert(soc.vector_cores > 0 && soc.ub_bytes >= 184 * 1024 - 256);
                 af_diags_deinit(&diags);
@@ -29,13 +29,13 @@ Test(soc_load, every_file_of_the_tree_loads_without_a_warning) {
 
 Test(soc_load, figures_arrive) {
         struct af_soc soc;
-        cr_assert_eq(af_soc_load(soc_dir(), "Ascend910B2", &soc, NULL), 0);
+        cr_assert_eq(af_soc_load(soc_dir(), "Ascend910B2", &soc, NULL, NULL), 0);
         cr_assert_eq(soc.vector_cores, 48);
         cr_assert_eq(soc.load.a, 9.9074);
         cr_assert_eq(soc.head_mte2_small_bytes, 25000);
         cr_assert(soc.data_copy_pad);
         cr_assert(soc.dtypes & AF_DTYPE_BIT(AF_DTYPE_BFLOAT16));
-        cr_assert_eq(af_soc_load(soc_dir(), "Ascend310P3", &soc, NULL), 0);
+        cr_assert_eq(af_soc_load(soc_dir(), "Ascend310P3", &soc, NULL, NULL), 0);
         cr_assert_not(soc.dtypes & AF_DTYPE_BIT(AF_DTYPE_BFLOAT16));
         cr_assert_not(soc.data_copy_pad);
 }
@@ -45,7 +45,7 @@ Test(soc_load, a_name_is_never_a_path) {
         for (size_t i = 0; i < AF_ARRAY_SIZE(names); i++) {
                 struct af_diags diags = {0};
                 struct af_soc soc;
-                cr_assert_eq(af_soc_load(soc_dir(), names[i], &soc, &diags), AF_ENV_E_SOC, "'%s'", names[i]);
+                cr_assert_eq(af_soc_load(soc_dir(), names[i], &soc, NULL, &diags), AF_ENV_E_SOC, "'%s'", names[i]);
                 cr_assert_eq(diags.n_errors, 1);
                 af_diags_deinit(&diags);
         }
@@ -68,7 +68,7 @@ Test(soc_load, mistakes_are_named_with_line) {
         memcpy(name, "nam_", 4);
         snprintf(path, sizeof(path), "%s/Ascend910B2.yaml", dir);
         cr_assert_eq(af_io_publish_file(path, text.data, text.size - 1, 0600), 0);
-        cr_assert_eq(af_soc_load(dir, "Ascend910B2", &soc, &diags), AF_ENV_E_INVALID);
+        cr_assert_eq(af_soc_load(dir, "Ascend910B2", &soc, NULL, &diags), AF_ENV_E_INVALID);
         cr_assert_eq(diags.n_errors, 2, "both mistakes in one run");
         cr_assert(strstr(diags.items[0].what, "unknown key 'nam_'"));
         cr_assert(strstr(diags.items[1].what, "key 'name' is missing"));

@@ -26,7 +26,7 @@ static double head_load(double bytes, double blocks) {
 static void setup(void) {
         char dir[4096];
         snprintf(dir, sizeof(dir), "%s/rules/soc", source_root());
-        cr_assert_eq(af_soc_load(dir, "Ascend910B2", &soc, NULL), 0);
+        cr_assert_eq(af_soc_load(dir, "Ascend910B2", &soc, NULL, NULL), 0);
 }
 
 static struct af_twin_stats run(const char *symbol, const struct turns *t, uint32_t blocks, bool count_only) {
