@@ -212,9 +212,14 @@ Test(compile, a_precompiled_header_of_other_bytes_is_made_anew) {
                 cr_assert_eq(c.binary.size, right.size);
                 cr_assert_eq(memcmp(c.binary.data, right.data, right.size), 0);
         }
-        c.trace.size = 0;
-        cr_assert_eq(compile(&c, source, 60000, -1), 0);
-        cr_assert(memmem(c.trace.data, c.trace.size, "precompiled header: hit", 23));
+        /* The same bytes in another file are as good, and then known by that file. */
+        snprintf(command, sizeof(command), "for f in %s/pch/*/*.gch; do cp \"$f\" %s/same && mv %s/same \"$f\"; done", c.dir, c.dir, c.dir);
+        cr_assert_eq(system(command), 0);
+        for (int i = 0; i < 2; i++) {
+                c.trace.size = 0;
+                cr_assert_eq(compile(&c, source, 60000, -1), 0);
+                cr_assert(memmem(c.trace.data, c.trace.size, "precompiled header: hit", 23));
+        }
         af_buf_deinit(&right);
         teardown(&c);
 }
