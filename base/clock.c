@@ -10,6 +10,13 @@ uint64_t af_clock_now_ns(void) {
         return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+uint64_t af_clock_coarse_ns(void) {
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 uint64_t af_clock_now_us(void) {
         return af_clock_now_ns() / 1000;
 }

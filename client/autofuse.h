@@ -286,7 +286,8 @@ enum autofuse_status autofuse_compile_text(struct autofuse_context *context, con
 struct autofuse_bundle *autofuse_bundle_ref(struct autofuse_bundle *bundle);
 void autofuse_bundle_unref(struct autofuse_bundle *bundle);
 
-enum autofuse_hit { AUTOFUSE_HIT_COMPILED, AUTOFUSE_HIT_JOINED, AUTOFUSE_HIT_STORE, AUTOFUSE_HIT_MEMO };
+/* HOT: from memory that the server shares, without asking it. */
+enum autofuse_hit { AUTOFUSE_HIT_COMPILED, AUTOFUSE_HIT_JOINED, AUTOFUSE_HIT_STORE, AUTOFUSE_HIT_MEMO, AUTOFUSE_HIT_HOT };
 struct autofuse_bundle_info {
         enum autofuse_hit hit;
         uint64_t compile_us; /* what the compile cost; 0 on a hit */

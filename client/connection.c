@@ -16,7 +16,7 @@ static void put_hello(struct af_connection *conn, const char *name) {
         size_t start = af_frame_begin(&conn->out, &h);
         const uint8_t versions[4] = {AF_FRAME_VERSION, 0, AF_FRAME_VERSION, 0};
         af_frame_field(&conn->out, AF_TAG_VERSIONS, versions, sizeof(versions));
-        af_frame_field_u64(&conn->out, AF_TAG_CAPABILITIES, AF_CAP_MEMFD);
+        af_frame_field_u64(&conn->out, AF_TAG_CAPABILITIES, AF_CAP_MEMFD | AF_CAP_HOT);
         af_frame_field_u32(&conn->out, AF_TAG_CANON_VERSION, AF_CANON_VERSION);
         af_frame_field_str(&conn->out, AF_TAG_PEER_NAME, name);
         af_frame_end(&conn->out, start);
@@ -58,6 +58,12 @@ static enum autofuse_status accept_hello(struct af_connection *conn, const struc
         conn->has_env = af_frame_find(in->body, in->n_body, AF_TAG_ENV_DIGEST, sizeof(conn->env), &f);
         if (conn->has_env)
                 memcpy(&conn->env, f.p, sizeof(conn->env));
+        conn->has_epoch = af_frame_find(in->body, in->n_body, AF_TAG_CAPABILITIES, 8, &f) && (af_field_u64(&f) & AF_CAP_HOT);
+        const char *why = "";
+        /* An area of another format, or none: then answers come over the connection alone. */
+        if (conn->has_epoch && in->fd >= 0 && af_frame_find(in->body, in->n_body, AF_TAG_HOT_BYTES, 8, &f) &&
+            af_hot_view_open(in->fd, af_field_u64(&f), &conn->hot, &why) != 0)
+                conn->hot = NULL;
         return AUTOFUSE_OK;
 }
 
@@ -113,9 +119,9 @@ enum autofuse_status af_connection_hello(int fd, const struct af_connect *how, c
         enum autofuse_status status;
         int r = exchange(conn, deadline_ns, &in, &why);
         if (r == 0) {
-                if (in.fd >= 0)
-                        close(in.fd); /* reserved for the hot area; not used by this version */
                 status = accept_hello(conn, &in, path, ret_error);
+                if (in.fd >= 0)
+                        close(in.fd);
         } else if (r == -ENOMEM) {
                 status = af_error_set_memory(ret_error);
         } else if (r == -ETIMEDOUT) {
@@ -140,6 +146,7 @@ void af_connection_close(struct af_connection *conn) {
         close(conn->fd);
         if (conn->in_fd >= 0)
                 close(conn->in_fd);
+        af_hot_view_unref(conn->hot);
         af_buf_deinit(&conn->body);
         af_buf_deinit(&conn->out);
         free(conn);

@@ -9,12 +9,15 @@
 
 #include "client/error.h"
 #include "client/socket_path.h"
+#include "hot/view.h"
 #include "proto/frame.h"
 
 struct af_connection {
         int fd;
         struct af_digest env; /* the server's default environment; valid with has_env */
         bool has_env;
+        bool has_epoch;          /* the server tells what is in force, or wants to be asked */
+        struct af_hot_view *hot; /* NULL: none came. Until somebody takes it */
         /* incoming frame under construction */
         uint8_t head[AF_FRAME_HEADER_BYTES];
         size_t n_head;
@@ -33,6 +36,7 @@ struct af_connect {
         const char *name;   /* for the server's log */
         uint64_t
                 window_ns; /* how long a server that is not there yet is waited for; UINT64_MAX: by path (1 s where it was named, else 0) */
+        bool quick;        /* nobody depends on it */
         uint64_t hello_ns; /* how long hello may take */
 };
 

@@ -22,8 +22,8 @@ static void content_free(struct af_content *c) {
 }
 
 /* Takes the bytes, also on failure. */
-static int content_new(const void *data, size_t n, bool mapped, const struct af_bundle_key *key, struct af_content **ret_content,
-                       const char **ret_why) {
+static int content_new(const void *data, size_t n, bool mapped, bool verified, const struct af_bundle_key *key,
+                       struct af_content **ret_content, const char **ret_why) {
         struct af_content *c = calloc(1, sizeof(*c));
         if (!c) {
                 if (mapped)
@@ -36,7 +36,7 @@ static int content_new(const void *data, size_t n, bool mapped, const struct af_
         atomic_init(&c->refs, 1);
         af_solved_memo_init(&c->solved);
         const char *why = "damaged";
-        int r = af_bundle_open(data, n, &c->view, &why) == 0 ? 0 : AF_CONTENT_E_DAMAGED;
+        int r = (verified ? af_bundle_open_verified : af_bundle_open)(data, n, &c->view, &why) == 0 ? 0 : AF_CONTENT_E_DAMAGED;
         if (r == 0 && (c->view.header->flags & AF_BUNDLE_SKELETON)) {
                 why = "it has no kernels' binaries";
                 r = AF_CONTENT_E_DAMAGED;
@@ -61,7 +61,11 @@ int af_content_from_bytes(const void *p, size_t n, const struct af_bundle_key *k
         if (!copy)
                 return -ENOMEM;
         memcpy(copy, p, n);
-        return content_new(copy, n, false, key, ret_content, ret_why);
+        return content_new(copy, n, false, false, key, ret_content, ret_why);
+}
+
+int af_content_from_verified(void *p, size_t n, const struct af_bundle_key *key, struct af_content **ret_content, const char **ret_why) {
+        return content_new(p, n, false, true, key, ret_content, ret_why);
 }
 
 int af_content_from_memfd(int fd, uint64_t n, const struct af_bundle_key *key, struct af_content **ret_content, const char **ret_why) {
@@ -79,7 +83,7 @@ int af_content_from_memfd(int fd, uint64_t n, const struct af_bundle_key *key, s
         const void *data;
         size_t size;
         int r = af_io_map_fd(fd, &data, &size);
-        return r < 0 ? r : content_new(data, size, true, key, ret_content, ret_why);
+        return r < 0 ? r : content_new(data, size, true, false, key, ret_content, ret_why);
 }
 
 struct af_content *af_content_ref(struct af_content *content) {

@@ -16,7 +16,8 @@ struct af_content {
         struct af_bundle_key key;
         const void *data;
         size_t size;
-        bool mapped; /* else malloc'd */
+        bool mapped;                       /* else malloc'd */
+        uint64_t confirmed_ns, touched_ns; /* the server said that it is in force; heard that it was used. Under the context's lock */
         struct af_bundle view;
         /* Loaded on first use, published by compare-and-swap; one per KERNELS entry. */
         _Atomic(struct af_host_kernel *) *kernels;
@@ -31,6 +32,9 @@ int af_content_from_bytes(const void *p, size_t n, const struct af_bundle_key *k
 /* Checks that fd is a sealed memfd of n bytes, maps it and checks the bytes. The caller keeps fd. 0, -errno, DAMAGED. */
 int af_content_from_memfd(int fd, uint64_t n, const struct af_bundle_key *key, struct af_content **ret_content,
                           const char **ret_why) AF_WARN_UNUSED;
+/* Takes p (malloc'd, aligned to 8; freed also on failure), whose bytes were verified where they came from. 0, -ENOMEM, DAMAGED. */
+int af_content_from_verified(void *p, size_t n, const struct af_bundle_key *key, struct af_content **ret_content,
+                             const char **ret_why) AF_WARN_UNUSED;
 struct af_content *af_content_ref(struct af_content *content);
 void af_content_unref(struct af_content *content);
 /*

@@ -11,9 +11,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "client/hits.h"
+#include "client/request.h"
+
 #define MEMO_DEFAULT_BYTES (64ull << 20)
 #define RESTART_WINDOW_NS  5000000000ull
 #define HELLO_NS           5000000000ull
+#define HELLO_QUICK_NS     500000000ull
 
 enum { GENERATION_WIPED = 0, GENERATION_BUSY = 1, GENERATION_READY = 2 };
 
@@ -57,6 +62,7 @@ static void after_fork(struct autofuse_context *ctx) {
         if (ctx->memo_busy)
                 af_memo_init(&ctx->memo, ctx->memo.max_bytes);
         ctx->memo_busy = false;
+        ctx->n_touches = 0;   /* the area stays: it is the same memory, and as good as before */
         (void)init_sync(ctx); /* without a wake descriptor the leader looks again at its own pace */
 }
 
@@ -142,6 +148,7 @@ void af_context_unref(struct autofuse_context *ctx) {
         if (!ctx || atomic_fetch_sub_explicit(&ctx->refs, 1, memory_order_acq_rel) != 1)
                 return;
         af_connection_close(ctx->conn);
+        af_hot_view_unref(ctx->hot);
         if (ctx->wake_fd >= 0)
                 close(ctx->wake_fd);
         if (ctx->generation)
@@ -160,6 +167,9 @@ void autofuse_context_close(struct autofuse_context *context) {
         if (!context)
                 return;
         af_context_enter(context);
+        pthread_mutex_lock(&context->lock);
+        af_hits_send_touches(context, af_clock_coarse_ns(), true);
+        pthread_mutex_unlock(&context->lock);
         af_context_unref(context);
 }
 
@@ -229,10 +239,13 @@ void af_context_connect_params(const struct autofuse_context *ctx, struct af_con
         uint64_t window = ctx->window_ns;
         if (window == UINT64_MAX && ctx->connected_once)
                 window = RESTART_WINDOW_NS;
+        bool quick =
+                af_requests_can_do_without(ctx); /* what they have is as good as before: no job stands still for a server that is gone */
         *ret_how = (struct af_connect){.paths = &ctx->paths,
                                        .own_uid = ctx->own_uid,
                                        .server_uid = ctx->server_uid,
                                        .name = ctx->name,
-                                       .window_ns = window,
-                                       .hello_ns = HELLO_NS};
+                                       .window_ns = quick ? 0 : window,
+                                       .quick = quick,
+                                       .hello_ns = quick ? HELLO_QUICK_NS : HELLO_NS};
 }

@@ -19,6 +19,8 @@
 #include "client/connection.h"
 #include "client/memo.h"
 
+#define AF_MAX_TOUCHES 64u
+
 struct autofuse_request;
 struct autofuse_context {
         atomic_uint refs; /* the user's, and one per request */
@@ -52,6 +54,14 @@ struct autofuse_context {
         struct af_memo memo;
         struct af_digest memo_env; /* hello's environment that the memo belongs to; valid with has_memo_env */
         bool has_memo_env;
+        /* hits.c */
+        struct af_hot_view *hot;  /* NULL: none; of the newest connection, and good for as long as its server says so */
+        bool has_epoch;           /* the server tells what is in force, or wants to be asked */
+        uint64_t unsure_until_ns; /* until then the memo's answers stand without anybody's word */
+        uint32_t n_unsure;        /* times in a row */
+        struct af_bundle_key touches[AF_MAX_TOUCHES];
+        uint32_t n_touches;
+        uint64_t touch_at_ns; /* no frame of them before */
 };
 
 /* To be called first by every function that uses the context's lock: makes it usable in a forked child. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/bundle.h"
 #include "client/request.h"
 
@@ -70,7 +71,8 @@ static void on_error(struct autofuse_context *ctx, struct autofuse_request *req,
         bool has_text = af_frame_find(in->body, in->n_body, AF_TAG_TEXT, 0, &f) && f.n > 0;
         int n = has_text ? (int)AF_MIN(f.n, 1u << 20) : 0;
         bool waits = code == AF_ERROR_BUSY || code == AF_ERROR_DRAINING;
-        if (retryable && (waits || req->n_tries < AF_REQUEST_MAX_TRIES)) {
+        bool alone = req->fallback && status_of(code) == AUTOFUSE_E_UNAVAILABLE; /* not worth a wait */
+        if (retryable && !alone && (waits || req->n_tries < AF_REQUEST_MAX_TRIES)) {
                 free(req->last_reason);
                 req->last_reason = has_text ? strndup((const char *)f.p, (size_t)n) : strdup(af_error_code_name(code));
                 af_request_postpone(req, req->n_tries++);
@@ -100,6 +102,11 @@ static int take_content(const struct autofuse_request *req, const struct af_inco
                 *ret_why = "its key is another fragment's";
                 return AF_CONTENT_E_DAMAGED;
         }
+        /* The memo's answer is in force: whoever has loaded its kernels goes on with them. */
+        if (req->fallback && memcmp(&req->fallback->key, &key, sizeof(key)) == 0) {
+                *ret_content = af_content_ref(req->fallback);
+                return 0;
+        }
         if (in->fd >= 0) {
                 if (af_frame_find(in->body, in->n_body, AF_TAG_BUNDLE_BYTES, 8, &f))
                         return af_content_from_memfd(in->fd, af_field_u64(&f), &key, ret_content, ret_why);
@@ -112,8 +119,19 @@ static int take_content(const struct autofuse_request *req, const struct af_inco
         return AF_CONTENT_E_DAMAGED;
 }
 
-static void on_result(struct autofuse_context *ctx, struct autofuse_request *req, const struct af_incoming *in) {
+/* Where the answer comes from. */
+static void take_origin(struct autofuse_request *req, const struct af_content *content, const struct af_incoming *in) {
         struct af_field f;
+        uint8_t hit = af_frame_find(in->body, in->n_body, AF_TAG_HIT, 1, &f) ? f.p[0] : AF_HIT_COMPILED;
+        req->hit = content == req->fallback ? AUTOFUSE_HIT_MEMO
+                   : hit == AF_HIT_JOINED   ? AUTOFUSE_HIT_JOINED
+                   : hit == AF_HIT_STORE    ? AUTOFUSE_HIT_STORE
+                                            : AUTOFUSE_HIT_COMPILED;
+        if (content != req->fallback && af_frame_find(in->body, in->n_body, AF_TAG_COMPILE_US, 8, &f))
+                req->compile_us = af_field_u64(&f);
+}
+
+static void on_result(struct autofuse_context *ctx, struct autofuse_request *req, const struct af_incoming *in) {
         struct autofuse_error *error = NULL;
         struct af_content *content = NULL;
         const char *why = "";
@@ -123,9 +141,9 @@ static void on_result(struct autofuse_context *ctx, struct autofuse_request *req
                 r = AF_CONTENT_E_DAMAGED;
         }
         if (r == 0) {
-                uint8_t hit = af_frame_find(in->body, in->n_body, AF_TAG_HIT, 1, &f) ? f.p[0] : AF_HIT_COMPILED;
-                req->hit = hit == AF_HIT_JOINED ? AUTOFUSE_HIT_JOINED : hit == AF_HIT_STORE ? AUTOFUSE_HIT_STORE : AUTOFUSE_HIT_COMPILED;
-                req->compile_us = af_frame_find(in->body, in->n_body, AF_TAG_COMPILE_US, 8, &f) ? af_field_u64(&f) : 0;
+                content->confirmed_ns = content->touched_ns = af_clock_coarse_ns();
+                ctx->n_unsure = 0;
+                take_origin(req, content, in);
                 req->content = content;
                 af_context_memo_put(ctx, content);
         } else if (r == AF_CONTENT_E_DAMAGED) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/hits.h"
 #include "client/request.h"
 
 #define OUT_MAX_BYTES   (1u << 20) /* no further request is encoded while more than this waits to be sent */
@@ -49,9 +50,24 @@ static void request_unlink(struct autofuse_context *ctx, struct autofuse_request
 
 void af_request_finish(struct autofuse_context *ctx, struct autofuse_request *req, struct autofuse_error *error) {
         request_unlink(ctx, req);
+        if (error && req->fallback && autofuse_error_status(error) == AUTOFUSE_E_UNAVAILABLE) {
+                autofuse_error_free(error);
+                error = NULL;
+                req->content = req->fallback;
+                req->fallback = NULL;
+                req->hit = AUTOFUSE_HIT_MEMO;
+                af_hits_unconfirmed(ctx);
+        }
         req->error = error;
         req->state = AF_REQUEST_DONE;
         pthread_cond_broadcast(&ctx->cond);
+}
+
+bool af_requests_can_do_without(const struct autofuse_context *ctx) {
+        for (const struct autofuse_request *req = ctx->requests; req; req = req->next)
+                if (!req->fallback)
+                        return false;
+        return ctx->requests != NULL;
 }
 
 static void finish_all(struct autofuse_context *ctx, const struct autofuse_error *error) {
@@ -64,6 +80,20 @@ static void finish_all(struct autofuse_context *ctx, const struct autofuse_error
         }
 }
 
+/* Those that have a fallback; takes error. */
+static void finish_quick(struct autofuse_context *ctx, struct autofuse_error *error) {
+        struct autofuse_request *next;
+        for (struct autofuse_request *req = ctx->requests; req; req = next) {
+                struct autofuse_error *copy = NULL;
+                next = req->next;
+                if (!req->fallback)
+                        continue;
+                (void)af_error_copy(&copy, error);
+                af_request_finish(ctx, req, copy);
+        }
+        autofuse_error_free(error);
+}
+
 static void set_down(struct autofuse_context *ctx, struct autofuse_error *error) {
         autofuse_error_free(ctx->down);
         ctx->down = error;
@@ -72,13 +102,13 @@ static void set_down(struct autofuse_context *ctx, struct autofuse_error *error)
         finish_all(ctx, error);
 }
 
-static void connected(struct autofuse_context *ctx, struct af_connection *conn) {
+void af_lead_connected(struct autofuse_context *ctx, struct af_connection *conn) {
         bool same_env = ctx->has_memo_env && conn->has_env && af_digest_equal(&conn->env, &ctx->memo_env);
         ctx->conn = conn;
         ctx->n_down = 0;
         ctx->down_until_ns = 0;
         /* A server that was started anew may see another environment: what the memo holds was not made by that. */
-        if (ctx->connected_once && !same_env) {
+        if (ctx->connected_once && !same_env && !conn->has_epoch) {
                 ctx->memo_busy = true;
                 af_memo_clear(&ctx->memo);
                 ctx->memo_busy = false;
@@ -86,6 +116,7 @@ static void connected(struct autofuse_context *ctx, struct af_connection *conn) 
         ctx->connected_once = true;
         ctx->has_memo_env = conn->has_env;
         ctx->memo_env = conn->env;
+        af_hits_connected(ctx, conn);
 }
 
 void af_lead_connect(struct autofuse_context *ctx) {
@@ -105,7 +136,9 @@ void af_lead_connect(struct autofuse_context *ctx) {
         pthread_mutex_lock(&ctx->lock);
         ctx->leading = false;
         if (status == AUTOFUSE_OK)
-                connected(ctx, conn);
+                af_lead_connected(ctx, conn);
+        else if (how.quick)
+                finish_quick(ctx, error); /* it was not waited for: that says nothing to those who would */
         else
                 set_down(ctx, error);
         pthread_cond_broadcast(&ctx->cond);

@@ -164,6 +164,15 @@ struct af_content *af_memo_get(struct af_memo *memo, const struct af_digest *fra
         return af_content_ref(e->content);
 }
 
+void af_memo_drop(struct af_memo *memo, const struct af_digest *fragment) {
+        struct af_memo_entry *e = find_key(memo, fragment);
+        if (!e)
+                return;
+        drop(memo, e);
+        memo->n_hits--;
+        memo->n_misses++;
+}
+
 void af_memo_put(struct af_memo *memo, struct af_content *content) {
         struct af_memo_entry *old = find_key(memo, &content->key.fragment);
         if (old && old->content == content)

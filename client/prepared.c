@@ -86,6 +86,7 @@ static int prepare(struct af_prepared *p, const struct af_fragment *f, struct af
                 r = -ENOMEM;
         if (r == 0) {
                 af_key_fragment(p->canon, p->n_canon, &p->digest);
+                p->target = af_hot_target_make(f->soc ? f->soc : "", f->toolchain ? f->toolchain : "", f->twin);
                 p->n_bytes = sizeof(*p) + p->n_canon + p->arena.n_bytes;
         }
         af_slot_map_deinit(&map);

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/digest.h"
+#include "hot/layout.h"
 #include "proto/fragment.h"
 
 struct af_prepared {
@@ -16,7 +17,8 @@ struct af_prepared {
         atomic_bool announced; /* fallback lines were logged */
         struct af_arena arena; /* holds the arrays and names below */
         struct af_digest digest;
-        uint8_t *canon; /* malloc'd */
+        struct af_hot_target_id target; /* as the fragment names it */
+        uint8_t *canon;                 /* malloc'd */
         size_t n_canon;
         const char **inputs, **outputs; /* names in the sender's order */
         const char **nodes, **origins;  /* origins[i] may be NULL */

@@ -9,13 +9,16 @@
 #include "base/clock.h"
 #include "client/bundle.h"
 #include "client/fragment.h"
+#include "client/hits.h"
 
 #define DEADLINE_DEFAULT_MS 600000u
+#define FALLBACK_NS         3000000000ull /* between two looks whether the server is alive */
 
 static void request_delete(struct autofuse_request *req) {
         struct autofuse_context *ctx = req->ctx;
         af_prepared_unref(req->prepared);
         af_content_unref(req->content);
+        af_content_unref(req->fallback);
         autofuse_error_free(req->error);
         free(req->last_reason);
         free(req->text);
@@ -78,15 +81,20 @@ static enum autofuse_status prepare_text(struct autofuse_context *ctx, const cha
         return status;
 }
 
-/* A bundle was held against its fragment when it came; whoever has the same digest has the same slots, outputs and nodes. */
-static struct af_content *memo_lookup(struct autofuse_context *ctx, const struct af_prepared *prepared,
-                                      const struct autofuse_submit_options *o) {
-        if (ctx->no_memo || o->bypass_memo)
-                return NULL;
-        pthread_mutex_lock(&ctx->lock);
-        struct af_content *content = af_context_memo_get(ctx, &prepared->digest);
-        pthread_mutex_unlock(&ctx->lock);
-        return content;
+/* Connects, and then looks into the area that came with the connection before anything is sent. Under the lock. */
+static void connect_for(struct autofuse_context *ctx, struct autofuse_request *req) {
+        bool looks = req->kind == AF_REQUEST_SUBMIT && !req->no_hot;
+        req->send_at_ns = looks ? UINT64_MAX : 0;
+        af_lead_connect(ctx);
+        struct af_content *content = looks && ctx->conn && req->state != AF_REQUEST_DONE ? af_hits_hot(ctx, req->prepared) : NULL;
+        req->send_at_ns = 0;
+        if (content && req->state != AF_REQUEST_DONE) {
+                req->content = content;
+                req->hit = AUTOFUSE_HIT_HOT;
+                af_request_finish(ctx, req, NULL);
+        } else {
+                af_content_unref(content);
+        }
 }
 
 /* Starts a request; where no server can be had, takes it back and says so. */
@@ -96,7 +104,7 @@ static enum autofuse_status start(struct autofuse_context *ctx, struct autofuse_
         pthread_mutex_lock(&ctx->lock);
         af_request_link(ctx, req);
         if (!ctx->conn && !ctx->leading)
-                af_lead_connect(ctx);
+                connect_for(ctx, req);
         if (req->state != AF_REQUEST_DONE)
                 af_lead_send(ctx);
         else if (req->error)
@@ -111,26 +119,48 @@ static enum autofuse_status start(struct autofuse_context *ctx, struct autofuse_
         return status;
 }
 
-enum autofuse_status af_submit_prepared(struct autofuse_context *ctx, struct af_prepared *prepared, const struct autofuse_submit_options *o,
-                                        struct autofuse_request **ret_request, struct autofuse_error **ret_error) {
+/* Asks the server; takes the references to prepared and unsure, also on failure. */
+static enum autofuse_status ask_server(struct autofuse_context *ctx, struct af_prepared *prepared, struct af_content *unsure,
+                                       const struct autofuse_submit_options *o, struct autofuse_request **ret_request,
+                                       struct autofuse_error **ret_error) {
         struct autofuse_request *req = request_new(ctx, AF_REQUEST_SUBMIT, o);
         if (!req) {
                 af_prepared_unref(prepared);
+                af_content_unref(unsure);
                 return af_error_set_memory(ret_error);
         }
         req->prepared = prepared;
-        enum autofuse_status status = AUTOFUSE_OK;
-        if ((req->content = memo_lookup(ctx, prepared, o))) {
-                req->hit = AUTOFUSE_HIT_MEMO;
-                req->state = AF_REQUEST_DONE;
-        } else {
-                status = start(ctx, req, ret_error);
-        }
+        req->fallback = unsure;
+        req->fallback_ns = af_clock_now_ns() + FALLBACK_NS;
+        req->no_hot = o->bypass_memo;
+        enum autofuse_status status = start(ctx, req, ret_error);
         if (status != AUTOFUSE_OK)
                 request_delete(req);
         else
                 *ret_request = req;
         return status;
+}
+
+enum autofuse_status af_submit_prepared(struct autofuse_context *ctx, struct af_prepared *prepared, const struct autofuse_submit_options *o,
+                                        struct autofuse_request **ret_request, struct autofuse_error **ret_error) {
+        struct af_content *unsure = NULL, *content = NULL;
+        enum autofuse_hit hit = AUTOFUSE_HIT_MEMO;
+        if (!o->bypass_memo)
+                content = af_hits_find(ctx, prepared, &hit, &unsure);
+        if (!content)
+                return ask_server(ctx, prepared, unsure, o, ret_request, ret_error);
+        struct autofuse_request *req = request_new(ctx, AF_REQUEST_SUBMIT, o);
+        if (!req) {
+                af_prepared_unref(prepared);
+                af_content_unref(content);
+                return af_error_set_memory(ret_error);
+        }
+        req->prepared = prepared;
+        req->content = content;
+        req->hit = hit;
+        req->state = AF_REQUEST_DONE;
+        *ret_request = req;
+        return AUTOFUSE_OK;
 }
 
 enum autofuse_status autofuse_submit(struct autofuse_context *context, struct autofuse_fragment *fragment,
@@ -185,6 +215,20 @@ static void expire(struct autofuse_context *ctx, struct autofuse_request *req) {
         af_lead_send(ctx);
 }
 
+/* Under the lock: a server that neither tells what is in force nor says that it works on it is not waited for. */
+static void use_fallback(struct autofuse_context *ctx, struct autofuse_request *req, uint64_t now) {
+        struct autofuse_error *error = NULL;
+        if (af_hits_area_is_fresh(ctx, now) || req->n_progress != req->fallback_progress) {
+                req->fallback_progress = req->n_progress;
+                req->fallback_ns = now + FALLBACK_NS;
+                return;
+        }
+        (void)af_error_set(&error, AUTOFUSE_E_UNAVAILABLE, "the server does not answer");
+        af_request_send_cancel(ctx, req);
+        af_request_finish(ctx, req, error);
+        af_lead_send(ctx);
+}
+
 /* Under the lock: until it is done or until_ns. False: not done. */
 static bool wait_done(struct autofuse_context *ctx, struct autofuse_request *req, uint64_t until_ns) {
         uint32_t seen = 0;
@@ -195,12 +239,18 @@ static bool wait_done(struct autofuse_context *ctx, struct autofuse_request *req
                         tell_progress(ctx, req);
                 } else if (now >= req->deadline_ns) {
                         expire(ctx, req);
+                } else if (req->fallback && now >= req->fallback_ns) {
+                        use_fallback(ctx, req, now);
                 } else if (now >= until_ns) {
                         return false;
-                } else if (ctx->leading) {
-                        wait_cond(ctx, AF_MIN(until_ns, req->deadline_ns));
                 } else {
-                        af_lead_turn(ctx, AF_MIN(until_ns, req->deadline_ns));
+                        uint64_t next_ns = AF_MIN(until_ns, req->deadline_ns);
+                        if (req->fallback)
+                                next_ns = AF_MIN(next_ns, req->fallback_ns);
+                        if (ctx->leading)
+                                wait_cond(ctx, next_ns);
+                        else
+                                af_lead_turn(ctx, next_ns);
                 }
         }
         return true;
@@ -289,16 +339,17 @@ enum autofuse_status af_compile_prepared(struct autofuse_context *ctx, struct af
                                          const struct autofuse_submit_options *o, struct autofuse_bundle **ret_bundle,
                                          struct autofuse_error **ret_error) {
         struct autofuse_request *req = NULL;
-        struct af_content *content = memo_lookup(ctx, prepared, o);
+        struct af_content *unsure = NULL, *content = NULL;
+        enum autofuse_hit hit = AUTOFUSE_HIT_MEMO;
+        if (!o->bypass_memo)
+                content = af_hits_find(ctx, prepared, &hit, &unsure);
         if (content) {
-                enum autofuse_status status = make_handle(ctx, content, prepared, AUTOFUSE_HIT_MEMO, 0, ret_bundle, ret_error);
+                enum autofuse_status status = make_handle(ctx, content, prepared, hit, 0, ret_bundle, ret_error);
                 af_content_unref(content);
                 af_prepared_unref(prepared);
                 return status;
         }
-        struct autofuse_submit_options asked = *o;
-        asked.bypass_memo = true; /* it was just asked */
-        enum autofuse_status status = af_submit_prepared(ctx, prepared, &asked, &req, ret_error);
+        enum autofuse_status status = ask_server(ctx, prepared, unsure, o, &req, ret_error);
         if (status == AUTOFUSE_OK)
                 status = autofuse_request_wait(req, -1, ret_bundle, ret_error);
         autofuse_request_free(req);

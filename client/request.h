@@ -24,7 +24,12 @@ struct autofuse_request {
         void (*progress)(void *userdata, const struct autofuse_progress *progress);
         void *userdata;
         uint32_t n_lost, n_tries;
-        char *last_reason; /* of the last retryable error; may be NULL */
+        bool no_hot; /* the hot area is not asked */
+        /* What the memo holds: the answer where the server cannot say whether it is in force. NULL: none */
+        struct af_content *fallback;
+        uint64_t fallback_ns;       /* when it is looked whether the server is alive */
+        uint32_t fallback_progress; /* n_progress at the last look */
+        char *last_reason;          /* of the last retryable error; may be NULL */
         /* progress */
         char progress_text[160];
         uint64_t elapsed_ms;
@@ -39,13 +44,17 @@ struct autofuse_request {
 
 /* Links a new request: it gets an id and is sent when the connection can take it. */
 void af_request_link(struct autofuse_context *ctx, struct autofuse_request *req);
-/* Ends it: takes error (NULL: success), unlinks, wakes all waiters. */
+/* Ends it: takes error (NULL: success), unlinks, wakes all waiters. UNAVAILABLE is a success where there is a fallback. */
 void af_request_finish(struct autofuse_context *ctx, struct autofuse_request *req, struct autofuse_error *error);
+/* Whether all requests have something to fall back on. Under the lock. */
+bool af_requests_can_do_without(const struct autofuse_context *ctx);
 /* Tells the server that the answer is no longer wanted, where it was asked. */
 void af_request_send_cancel(struct autofuse_context *ctx, struct autofuse_request *req);
 
 /* Connects where there is no connection. Nobody leads. Drops the lock meanwhile; on failure every request is finished with the reason. */
 void af_lead_connect(struct autofuse_context *ctx);
+/* Takes a connection over as the context's. Under the lock, or while nobody else uses the context. */
+void af_lead_connected(struct autofuse_context *ctx, struct af_connection *conn);
 /* One turn: connects, or sends what is due, waits for the socket until until_ns at most, reads and hands out. Nobody leads. Drops the lock
  * meanwhile. */
 void af_lead_turn(struct autofuse_context *ctx, uint64_t until_ns);

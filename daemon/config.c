@@ -146,6 +146,7 @@ static const struct key keys[] = {
         {"store_map_mib", parse_number, FIELD(store_map_mib), "1024", 1, MIB_MAX, "the store's map at first"},
         {"store_max_mib", parse_number, FIELD(store_max_mib), "16384", 1, MIB_MAX, "the store's limit"},
         {"bundle_cache_mib", parse_number, FIELD(bundle_cache_mib), "256", 0, MIB_MAX, "bundles kept in memory"},
+        {"hot_mib", parse_number, FIELD(hot_mib), "64", 0, 65536, "area of the most used bundles that clients map; 0: none"},
         {"receive_mib", parse_number, FIELD(receive_mib), "512", 1, MIB_MAX,
          "request bodies that arrive, and as much again of those that wait"},
         {"plan_timeout_s", parse_number, FIELD(plan_timeout_s), "300", 1, 86400, "of one plan job"},

@@ -28,6 +28,7 @@ struct af_config {
         uint64_t job_memory_mib; /* address space of a job's process; 0: no limit */
         uint64_t store_map_mib, store_max_mib;
         uint64_t bundle_cache_mib; /* memfds of bundles kept */
+        uint64_t hot_mib;          /* of the hot area; 0: none */
         uint64_t receive_mib;      /* request bodies in memory, all connections together */
         uint64_t plan_timeout_s, compile_timeout_s, request_timeout_s, drain_timeout_s, read_timeout_s;
         bool gate;             /* autofused-gate runs beside */

@@ -217,6 +217,7 @@ int af_core_init(struct af_core *core, uv_loop_t *loop, struct af_config *config
         core->tick.data = core->kick.data = core->fd_timer.data = core;
         af_events_init(core);
         af_gate_child_init(core);
+        af_hot_init(core);
         return make_paths(core);
 }
 
@@ -353,6 +354,7 @@ void af_core_close(struct af_core *core) {
         uv_close((uv_handle_t *)&core->fd_timer, NULL);
         af_events_close(core);
         af_gate_child_close(core);
+        af_hot_close(core);
         if (core->store_poll.data) {
                 uv_poll_stop(&core->store_poll);
                 uv_close((uv_handle_t *)&core->store_poll, NULL);
@@ -369,6 +371,7 @@ void af_core_deinit(struct af_core *core) {
         af_list_each (env, &core->environments, struct af_environment, link)
                 af_environment_free(env);
         af_clients_sweep(core, true);
+        af_hot_deinit(core);
         if (core->reserve_fd >= 0)
                 close(core->reserve_fd);
         af_gate_child_deinit(core);

@@ -26,6 +26,7 @@
 #include "daemon/config.h"
 #include "daemon/events.h"
 #include "daemon/gate_child.h"
+#include "daemon/hot.h"
 #include "daemon/jobwire.h"
 #include "daemon/list.h"
 #include "daemon/listen.h"
@@ -58,8 +59,9 @@ struct af_ready_bundle {
         struct af_environment *env; /* lives as long as the core */
         int fd;                     /* -1: small, in memory */
         size_t size;
-        const uint8_t *map; /* NULL until an inline answer needs it */
+        const uint8_t *map; /* NULL until an inline answer or the hot area needs it */
         void *heap;         /* small: malloc'd, map points to it */
+        uint32_t n_uses;    /* answers that it was, since it is kept */
 };
 
 /* ---- users and their processes (clients.c) ---- */
@@ -102,7 +104,7 @@ struct af_conn {
         struct af_client *client;
         char name[64];
         enum af_peer_kind kind;
-        bool takes_fds, doomed; /* doomed: closed from the loop, never under somebody who is sending */
+        bool takes_fds, takes_hot, doomed; /* doomed: closed from the loop, never under somebody who is sending */
         struct af_list in_doomed;
         uint8_t head[AF_FRAME_HEADER_BYTES];
         size_t n_head;
@@ -159,6 +161,7 @@ struct af_environment {
         uint32_t job_fault;        /* AF_JOB_FAULT_*, likewise */
         bool retried;              /* this load is the second in a row */
         struct af_failure failure; /* FAILED */
+        struct af_hot_names hot;   /* as which targets it stands in the hot area */
 };
 
 /* ---- flights (flight.c, plan.c, publish.c) ---- */
@@ -271,6 +274,7 @@ struct af_core {
         struct af_core_stats stats;
         struct af_events events;
         struct af_gate_child gate;
+        struct af_hot hot;
         void (*on_drained)(struct af_core *core);
 };
 

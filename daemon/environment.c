@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Environments. A job loads one and tells its digest, what compile jobs need of the toolchain, and every file that it depends on; the core
- * looks at those files by stat, at most once a second. A changed one is loaded again before anything else is answered.
+ * looks at those files by stat, at most four times a second. A changed one is loaded again before anything else is answered.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "daemon/core.h"
 
-#define CHECK_NS       1000000000ull
+#define CHECK_NS       200000000ull
 #define RETRY_NS       1000000000ull /* a failed load is not tried again sooner */
 #define CLOCK_GRAIN_NS 20000000l     /* of a file's ctime */
 
@@ -42,6 +42,7 @@ static void watches_free(struct af_environment *env) {
 
 void af_environment_free(struct af_environment *env) {
         af_worker_cancel(env->worker);
+        af_hot_environment_gone(env);
         af_list_del(&env->link);
         watches_free(env);
         af_target_deinit(&env->target);
@@ -202,6 +203,7 @@ static void on_end(void *owner, const struct af_worker_end *end) {
                         env->core->stats.n_environment_loads++;
                         af_digest_hex(&env->digest, hex);
                         af_log(AF_LOG_INFO, "environment %.16s: %s", hex, env->version);
+                        af_hot_environment_used(env);
                 }
                 free(e.watch);
         }
@@ -226,6 +228,7 @@ static void load(struct af_environment *env) {
         static const struct af_worker_ops ops = {make_input, on_message, on_end};
         char label[96];
 
+        af_hot_environment_gone(env);
         af_failure_deinit(&env->failure);
         af_blob_clear(&env->told);
         env->job_fault = 0;
@@ -276,14 +279,17 @@ enum af_environment_state af_environment_check(struct af_environment *env) {
 }
 
 void af_environment_invalidate(struct af_environment *env) {
-        if (env && env->state == AF_ENVIRONMENT_READY)
+        if (env && env->state == AF_ENVIRONMENT_READY) {
+                af_hot_environment_gone(env);
                 env->state = AF_ENVIRONMENT_NEW;
+        }
 }
 
 void af_environments_invalidate(struct af_core *core) {
         af_list_each (env, &core->environments, struct af_environment, link) {
                 af_worker_cancel(env->worker);
                 env->worker = NULL;
+                af_hot_environment_gone(env);
                 env->state = AF_ENVIRONMENT_NEW;
         }
         /* Whoever waits for one has it loaded anew. */

@@ -14,7 +14,7 @@
 #define MAX_CONTROL_BODY (4u << 10)
 #define MAX_TOUCH_BODY   (1u << 20)
 #define MAX_ORIGINS      (64u << 10)
-#define MAX_TOUCHES      1024u
+#define MAX_TOUCHES      256u
 
 size_t af_conn_max_body(const struct af_conn *conn, uint8_t type) {
         if (conn->state == AF_CONN_HELLO)
@@ -57,18 +57,26 @@ static void take_name(struct af_conn *conn, const uint8_t *body, size_t n) {
 static void reply_hello(struct af_conn *conn, uint64_t id) {
         struct af_target target = {(char *)"", (char *)"", AF_TWIN_DEFAULT};
         struct af_buf buf = AF_BUF_INIT;
-        size_t at = af_frame_begin(&buf, &(struct af_frame_header){.type = AF_FRAME_HELLO, .request_id = id});
+        struct af_ready_bundle *hot = conn->takes_fds && conn->takes_hot ? conn->core->hot.carrier : NULL;
+        size_t at = af_frame_begin(&buf, &(struct af_frame_header){.type = AF_FRAME_HELLO, .request_id = id, .n_fds = hot != NULL});
         struct af_environment *env = af_environment_get(conn->core, &target);
 
         af_frame_field(&buf, AF_TAG_VERSIONS, (uint8_t[4]){AF_FRAME_VERSION, 0, AF_FRAME_VERSION, 0}, 4);
-        af_frame_field_u64(&buf, AF_TAG_CAPABILITIES, AF_CAP_MEMFD);
+        af_frame_field_u64(&buf, AF_TAG_CAPABILITIES, AF_CAP_MEMFD | AF_CAP_HOT);
         af_frame_field_u32(&buf, AF_TAG_CANON_VERSION, AF_CANON_VERSION);
         af_frame_field_str(&buf, AF_TAG_PEER_NAME, "autofused " AF_VERSION);
         /* Not waited for: a client that needs it gets it with the first answer's key. */
         if (env && env->state == AF_ENVIRONMENT_READY)
                 af_frame_field(&buf, AF_TAG_ENV_DIGEST, env->digest.bytes, sizeof(env->digest.bytes));
+        if (hot)
+                af_frame_field_u64(&buf, AF_TAG_HOT_BYTES, hot->size);
         af_frame_end(&buf, at);
-        af_conn_send(conn, &buf);
+        if (!hot) {
+                af_conn_send(conn, &buf);
+                return;
+        }
+        af_hot_wake(conn->core);
+        af_conn_send_bundle(conn, &buf, af_ready_bundle_ref(hot), true);
 }
 
 static void on_hello(struct af_conn *conn, const struct af_frame_header *h, const uint8_t *body, size_t n) {
@@ -97,7 +105,10 @@ static void on_hello(struct af_conn *conn, const struct af_frame_header *h, cons
         take_name(conn, body, n);
         if (owner(conn) && af_frame_find(body, n, AF_TAG_PEER_KIND, 1, &f) && f.p[0] == AF_PEER_GATE)
                 conn->kind = AF_PEER_GATE;
-        conn->takes_fds = af_frame_find(body, n, AF_TAG_CAPABILITIES, 8, &f) && (af_field_u64(&f) & AF_CAP_MEMFD);
+        if (af_frame_find(body, n, AF_TAG_CAPABILITIES, 8, &f)) {
+                conn->takes_fds = af_field_u64(&f) & AF_CAP_MEMFD;
+                conn->takes_hot = af_field_u64(&f) & AF_CAP_HOT;
+        }
         conn->state = AF_CONN_OPEN;
         reply_hello(conn, h->request_id);
 }
@@ -211,7 +222,7 @@ static void on_touch(struct af_conn *conn, const uint8_t *body, size_t n) {
 
                         memcpy(fragment.bytes, f.p, 32);
                         memcpy(environment.bytes, f.p + 32, 32);
-                        af_store_touch(conn->core->store, AF_TABLE_BUNDLES, f.p, 64);
+                        af_hot_touched(conn->core, f.p);
                         af_ledger_count(conn->core->ledger, &fragment, &environment, &(struct af_ledger_use){.n_hits = 1});
                 }
 }
@@ -250,6 +261,7 @@ static void on_clear(struct af_conn *conn, uint64_t id) {
         af_bundle_cache_clear(conn->core);
         af_list_each (env, &conn->core->environments, struct af_environment, link)
                 env->recorded = false;
+        af_hot_clear(conn->core);
         r = af_store_clear(conn->core->store);
         af_log(AF_LOG_INFO, "cleared by user %u, process %d", (unsigned)conn->peer.uid, (int)conn->peer.pid);
         if (r)

@@ -49,6 +49,7 @@ void af_request_answer(struct af_request *req, const struct af_digest *fragment,
         af_event_answer(req, fragment, &bundle->environment, hit, (af_clock_now_ns() - req->begin_ns) / 1000, compile_us);
         af_reply_result(req, fragment, bundle, hit, compile_us);
         request_free(req);
+        af_hot_answered(conn->core, fragment, bundle, hit);
 }
 
 void af_request_drop(struct af_request *req) {

@@ -200,6 +200,8 @@ enum { AF_BUNDLE_E_DAMAGED = 1, AF_BUNDLE_E_VERSION = 2 };
  * *ret_why (may be NULL) gets static text.
  */
 int af_bundle_open(const void *data, size_t n, struct af_bundle *ret_bundle, const char **ret_why) AF_WARN_UNUSED;
+/* The same for bytes whose sum the caller has just verified by other means (a record of the hot area). */
+int af_bundle_open_verified(const void *data, size_t n, struct af_bundle *ret_bundle, const char **ret_why) AF_WARN_UNUSED;
 /* The checks of af_bundle_open but that of the bytes' sum: for a copy whose fields were filled in. NULL, or what is wrong. */
 const char *af_bundle_check_tables(const struct af_bundle *b);
 /* Whether sizes depend on symbols: only a solved copy can be run. */

@@ -49,6 +49,7 @@ enum af_frame_tag {
         AF_TAG_CANON_VERSION = 3, /* u32 */
         AF_TAG_PEER_NAME = 4,     /* text, for logs: escaped there */
         AF_TAG_ENV_DIGEST = 5,    /* 32 bytes: default toolchain's environment (server's hello) */
+        AF_TAG_HOT_BYTES = 6,     /* u64: size of the hot area whose descriptor comes with the server's hello (hot/layout.h) */
         AF_TAG_CANON = 16,        /* canonical bytes of a fragment */
         AF_TAG_TEXT_JSON = 17,    /* fragment as JSON text instead */
         AF_TAG_ORIGINS = 18,      /* names of nodes for messages, canonical order, u32 count then fields; optional */
@@ -76,6 +77,8 @@ enum af_frame_tag {
         AF_TAG_TOTAL = 52,
 };
 #define AF_CAP_MEMFD 1u
+/* Client: takes the hot area. Server: has epochs; answers are asked for again where no area tells that they are still in force. */
+#define AF_CAP_HOT 2u
 enum af_peer_kind { AF_PEER_CLIENT = 0, AF_PEER_GATE = 1 /* the nanomsg door: a quota of its own */ };
 
 enum af_hit { AF_HIT_COMPILED = 0, AF_HIT_JOINED = 1 /* waited for another's compile */, AF_HIT_STORE = 2 };

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "client/request.h"
 
 #define START_TIMEOUT_US 10000000u
 #define TRY_WINDOW_NS    100000000u
@@ -24,9 +25,10 @@ static enum autofuse_status try_connect(struct autofuse_context *ctx, uint64_t w
         struct af_connect how;
         af_context_connect_params(ctx, &how);
         how.window_ns = window_ns;
-        enum autofuse_status status = af_connection_open(&how, &ctx->conn, ret_error);
+        struct af_connection *conn = NULL;
+        enum autofuse_status status = af_connection_open(&how, &conn, ret_error);
         if (status == AUTOFUSE_OK)
-                ctx->connected_once = true;
+                af_lead_connected(ctx, conn);
         return status;
 }
 

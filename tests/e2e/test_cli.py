@@ -154,10 +154,10 @@ def through_a_server():
         first = ok(ctl('compile', '--json', *SAMPLES, env=env))
         assert [j['hit'] for j in first.json()] == ['compiled'] * 6
         assert 'Fallback' not in first.err, first
-        assert [j['hit'] for j in ok(ctl('compile', '--json', *SAMPLES, env=env)).json()] == ['store'] * 6
+        assert [j['hit'] for j in ok(ctl('compile', '--json', *SAMPLES, env=env)).json()] == ['store'] * 6  # first asked again
         for f in SAMPLES:
             j = ok(ctl('run', '--compare', '--json', f, env=env)).json()
-            assert j['identical'] and j['hit'] == 'store', j
+            assert j['identical'] and j['hit'] in ('store', 'hot'), j
         st = ok(ctl('stats', '--json', env=env)).json()
         assert st['fragment_compiles'] == 6, st
         assert re.search(r'^fragment_compiles +6$', ok(ctl('stats', env=env)).out, re.M)

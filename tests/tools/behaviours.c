@@ -4,7 +4,7 @@
  * is promised, and is compiled and compared with the reference as in differential.c.
  *
  *   behaviours [--only TEXT]… [--variants default,unfused,small,fast] [--flags "-O0"] [--fallbacks] [--names] [--all]
- *              [--file NAME=FILE]… [--served SOCKET [--passes ahead,cold,memo,store]]
+ *              [--file NAME=FILE]… [--served SOCKET [--passes ahead,cold,memo,store,hot]]
  *
  * --only: names that start so. --all takes every dtype of every op where a part of them is taken by default. --names prints the cases
  * instead of running them. --file: one more case, a fragment's text. --served: through a running server, see served.h.

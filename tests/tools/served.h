@@ -14,7 +14,8 @@
 
 struct served {
         struct autofuse_context *context;
-        const char *pass; /* "ahead": only asks, so that compiles go side by side; "memo": the memo may answer; others ask the server */
+        const char *pass; /* "ahead": only asks, so that compiles go side by side; "memo": the memo may answer; "hot": without it the hot
+                             area may; others ask the server */
         struct autofuse_request **ahead; /* of the pass "ahead", in the order of cases */
         uint32_t n_ahead, cap_ahead, next;
         const char *text; /* of the next case, where it is to go as it stands; else its fragment is printed */
