@@ -221,45 +221,89 @@ static int closed_or(ssize_t got) {
                                                                : (int)got;
 }
 
+/* More bytes into `in`, which is empty. One call per turn where they are few: a hit costs one receive. */
+static int fill(struct af_connection *conn, const char **ret_why) {
+        if (conn->drained) {
+                conn->drained = false;
+                return -EAGAIN;
+        }
+        ssize_t got = receive(conn, conn->in, sizeof(conn->in), ret_why);
+        if (got <= 0)
+                return closed_or(got);
+        conn->in_at = 0;
+        conn->in_end = (size_t)got;
+        conn->drained = conn->in_end < sizeof(conn->in); /* or it stopped at a descriptor: then the socket is readable still */
+        return 0;
+}
+
+/* At most n of the received bytes. */
+static size_t take_received(struct af_connection *conn, void *out, size_t n) {
+        n = AF_MIN(n, conn->in_end - conn->in_at);
+        memcpy(out, conn->in + conn->in_at, n);
+        conn->in_at += n;
+        return n;
+}
+
 static int read_head(struct af_connection *conn, const char **ret_why) {
         while (conn->n_head < sizeof(conn->head)) {
-                ssize_t got = receive(conn, conn->head + conn->n_head, sizeof(conn->head) - conn->n_head, ret_why);
-                if (got <= 0)
-                        return closed_or(got);
-                conn->n_head += (size_t)got;
+                int r = conn->in_at == conn->in_end ? fill(conn, ret_why) : 0;
+                if (r != 0)
+                        return r;
+                conn->n_head += take_received(conn, conn->head + conn->n_head, sizeof(conn->head) - conn->n_head);
         }
         if (af_frame_header_read(conn->head, &conn->h) != 0) {
                 *ret_why = "a malformed frame header";
                 return AF_CONNECTION_E_PROTOCOL;
         }
-        if ((conn->h.n_fds > 0) != (conn->in_fd >= 0) || conn->h.n_fds > 1) {
+        if (conn->h.n_fds > 1 || (conn->h.n_fds == 1 && conn->in_fd < 0)) {
                 *ret_why = "a descriptor is missing or was not announced";
                 return AF_CONNECTION_E_PROTOCOL;
         }
         return 0;
 }
 
-int af_connection_read(struct af_connection *conn, struct af_incoming *ret_frame, const char **ret_why) {
-        if (conn->n_head < sizeof(conn->head)) {
-                if (conn->n_head == 0)
-                        af_buf_clear(&conn->body);
-                int r = read_head(conn, ret_why);
-                if (r != 0)
-                        return r;
-        }
-        /* Memory follows what has come, not what the header claims. */
+/* Memory follows what has come, not what the header claims. */
+static int read_body(struct af_connection *conn, const char **ret_why) {
         while (conn->body.size < conn->h.body_bytes) {
                 size_t left = conn->h.body_bytes - conn->body.size, chunk = AF_MIN(left, (size_t)256 << 10);
+                bool direct = conn->in_at == conn->in_end && left >= sizeof(conn->in);
+                if (!direct && conn->in_at == conn->in_end) {
+                        int r = fill(conn, ret_why);
+                        if (r != 0)
+                                return r;
+                }
                 uint8_t *p = af_buf_reserve(&conn->body, chunk);
                 if (!p)
                         return -ENOMEM;
-                ssize_t got = receive(conn, p, chunk, ret_why);
+                ssize_t got = direct ? receive(conn, p, chunk, ret_why) : (ssize_t)take_received(conn, p, chunk);
                 if (got <= 0)
                         return closed_or(got);
                 conn->body.size += (size_t)got;
         }
-        *ret_frame = (struct af_incoming){.h = conn->h, .body = conn->body.data, .n_body = conn->body.size, .fd = conn->in_fd};
-        conn->in_fd = -1;
+        return 0;
+}
+
+int af_connection_read(struct af_connection *conn, struct af_incoming *ret_frame, const char **ret_why) {
+        int r = 0;
+        if (conn->n_head < sizeof(conn->head)) {
+                if (conn->n_head == 0)
+                        af_buf_clear(&conn->body);
+                r = read_head(conn, ret_why);
+        }
+        if (r == 0)
+                r = read_body(conn, ret_why);
+        if (r != 0)
+                return r;
+        /* One that this frame did not announce can only be a later one's, whose first byte came along. */
+        if (conn->in_fd >= 0 && conn->h.n_fds == 0 && conn->in_at == conn->in_end) {
+                *ret_why = "a descriptor is missing or was not announced";
+                return AF_CONNECTION_E_PROTOCOL;
+        }
+        *ret_frame = (struct af_incoming){.h = conn->h, .body = conn->body.data, .n_body = conn->body.size, .fd = -1};
+        if (conn->h.n_fds == 1) {
+                ret_frame->fd = conn->in_fd;
+                conn->in_fd = -1;
+        }
         conn->n_head = 0;
         return 0;
 }

@@ -23,7 +23,10 @@ struct af_connection {
         size_t n_head;
         struct af_frame_header h;
         struct af_buf body;
-        int in_fd; /* came with the header, or -1 */
+        int in_fd;        /* came with the header of this frame or of a later one in `in`; -1: none */
+        uint8_t in[4096]; /* received and not yet taken: in[in_at .. in_end) */
+        size_t in_at, in_end;
+        bool drained; /* the socket had no more: the next turn waits for it again */
         /* outgoing bytes not yet taken by the kernel: out.data[out_at .. out.size) */
         struct af_buf out;
         size_t out_at;
@@ -57,6 +60,10 @@ struct af_incoming {
         size_t n_body;
         int fd; /* the caller's now, or -1 */
 };
+/* Whether bytes were received that no frame was read from yet: the socket does not tell of them. */
+static inline bool af_connection_has_input(const struct af_connection *conn) {
+        return conn->in_at < conn->in_end;
+}
 enum { AF_CONNECTION_E_PROTOCOL = 1 /* *ret_why: static text */, AF_CONNECTION_E_CLOSED = 2 };
 /* Reads one whole frame: 0, -EAGAIN, -errno, or a positive code: the connection is of no more use. */
 int af_connection_read(struct af_connection *conn, struct af_incoming *ret_frame, const char **ret_why) AF_WARN_UNUSED;

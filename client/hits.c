@@ -32,6 +32,8 @@ static void touch(struct autofuse_context *ctx, struct af_content *content, uint
         if (now_ns - content->touched_ns < AF_TOUCH_NS || ctx->n_touches == AF_MAX_TOUCHES)
                 return;
         content->touched_ns = now_ns;
+        if (ctx->n_touches == 0 && ctx->touch_at_ns < now_ns) /* never from the first hits of a process: they are in a hurry */
+                ctx->touch_at_ns = now_ns + AF_TOUCH_GAP_NS;
         ctx->touches[ctx->n_touches++] = content->key;
 }
 

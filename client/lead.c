@@ -272,7 +272,8 @@ static void lead_poll(struct autofuse_context *ctx, uint64_t until_ns) {
         }
         struct pollfd fds[2] = {{.fd = ctx->conn->fd, .events = POLLIN | (r == -EAGAIN ? POLLOUT : 0)},
                                 {.fd = ctx->wake_fd, .events = POLLIN}};
-        int timeout_ms = poll_timeout(until_ns, next_ns);
+        bool has_input = af_connection_has_input(ctx->conn);
+        int timeout_ms = has_input ? 0 : poll_timeout(until_ns, next_ns);
         if (ctx->wake_fd < 0)
                 timeout_ms = AF_MIN(timeout_ms, 20);
         ctx->leading = true;
@@ -282,7 +283,7 @@ static void lead_poll(struct autofuse_context *ctx, uint64_t until_ns) {
         ctx->leading = false;
         if (fds[1].revents && read(ctx->wake_fd, &drained, sizeof(drained)) < 0)
                 drained = 0;
-        if (fds[0].revents & (POLLIN | POLLHUP | POLLERR))
+        if (has_input || (fds[0].revents & (POLLIN | POLLHUP | POLLERR)))
                 read_frames(ctx);
         pthread_cond_broadcast(&ctx->cond);
 }

@@ -90,12 +90,13 @@ static int lookup_binaries(struct af_core *core, const struct af_bundle *skeleto
 }
 
 /* A small bundle is stored whole: its record is the answer, read again each time, which costs little more than keeping it would. */
-static int whole(struct af_core *core, const struct af_environment *env, const uint8_t key[64], struct af_store_value *v,
+static int whole(struct af_core *core, struct af_environment *env, const uint8_t key[64], struct af_store_value *v,
                  struct af_ready_bundle **ret_bundle) {
         *ret_bundle = af_ready_bundle_small(v->data, v->size);
         if (!*ret_bundle)
                 return -ENOMEM;
         (*ret_bundle)->environment = env->digest;
+        (*ret_bundle)->env = env;
         af_store_touch(core->store, AF_TABLE_BUNDLES, key, 64);
         return 0;
 }

@@ -7,6 +7,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#define POPULATE_MIN (4 * AF_HOT_PAGE)
+
 /* Where things are is read once, at open: a header that changes later changes nothing here. */
 struct af_hot_view {
         atomic_uint refs;
@@ -130,6 +135,19 @@ static bool read_slot(const struct af_hot_slot *s, const uint8_t tag[16], struct
                memcmp(ret_slot->tag, tag, 16) == 0;
 }
 
+/*
+ * Memory for n bytes. A fresh process gets pages that the kernel has not given yet: asked for all at once they cost a third of what they
+ * cost as faults under memcpy.
+ */
+static void *make_room(size_t n) {
+        uint8_t *p = aligned_alloc(AF_HOT_UNIT, AF_ALIGN_UP(n, (size_t)AF_HOT_UNIT));
+        uintptr_t begin = AF_ALIGN_UP((uintptr_t)p, (uintptr_t)AF_HOT_PAGE), end = ((uintptr_t)p + n) / AF_HOT_PAGE * AF_HOT_PAGE;
+
+        if (p && end > begin + POPULATE_MIN)
+                (void)madvise((void *)begin, end - begin, MADV_POPULATE_WRITE); /* an older kernel does not know it: then they are faults */
+        return p;
+}
+
 static int copy(const struct af_hot_view *view, const struct af_hot_slot *at, const struct af_hot_slot *s, uint32_t seq, size_t n_max,
                 void **ret_data) {
         uint64_t offset = (uint64_t)s->unit * AF_HOT_UNIT;
@@ -137,7 +155,7 @@ static int copy(const struct af_hot_view *view, const struct af_hot_slot *at, co
 
         if (offset > view->n_data || s->n_bytes > view->n_data - offset || s->n_bytes > n_max)
                 return AF_HOT_E_MISS;
-        p = aligned_alloc(AF_HOT_UNIT, AF_ALIGN_UP((size_t)s->n_bytes, (size_t)AF_HOT_UNIT));
+        p = make_room(s->n_bytes);
         if (!p)
                 return -ENOMEM;
         memcpy(p, view->data + offset, s->n_bytes);
