@@ -26,6 +26,7 @@ struct side { /* one schedule of a kernel */
         uint64_t cycles, bytes, pipe;
         char *symbol;
         uint32_t block_dim, n_args;
+        bool by_index;
         double ms;
 };
 struct entry {
@@ -77,6 +78,8 @@ static int fill(struct bench *b, const struct af_kernel *k, struct side *side) {
         side->cycles = k->modelled_cycles;
         side->bytes = k->hbm_bytes;
         side->pipe = AF_MAX(k->mte2_cycles, AF_MAX(k->v_cycles, k->mte3_cycles));
+        for (uint32_t i = 0; i < k->n_phases; i++)
+                side->by_index |= k->phases[i].kind != AF_PHASE_TILES;
         side->block_dim = k->block_dim;
         side->n_args = k->n_args;
         return add_source(b, k, side);
@@ -150,9 +153,11 @@ static int add_file(struct bench *b, const char *path) {
         return r;
 }
 
-/* The twin's timeline of a kernel is the one stated. */
+/* The twin's timeline of a kernel is the one stated; where indices decide over it there is nothing to count without them. */
 static void check_side(struct bench *b, const char *name, const struct side *side) {
         struct af_twin_stats stats = {0};
+        if (side->by_index)
+                return;
         void *args[AF_KERNEL_MAX_ARGS] = {NULL};
         char error[512] = "";
         af_twin_launch_fn launch = batch_find(&b->batch, side->symbol);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs generated kernels under another judge of Ascend C and compares with the twin.
 
-    ascendc_ref.py TOOL_DIR [--build DIR] [--seeds A:B] [--rows SUBSTRING] [--cases SUBSTRING] [--specials] [--batch N] [--keep DIR] [FRAGMENT.json...]
+    ascendc_ref.py TOOL_DIR [--build DIR] [--seeds A:B] [--rows SUBSTRING] [--cases SUBSTRING] [--specials] [--inputs DIR] [--batch N] [--keep DIR] [FRAGMENT.json...]
 
 TOOL_DIR holds run.sh KERNEL.cpp NAME --blocks N --arg in:FILE|inout:FILE:FILE|zero:BYTES [--parallel] (vector kernels on the CPU against the
 vendor's headers). Without fragments: the samples, every row of the corpus with its shapes cut, every fragment of kernel_fragments.py, and the seeds.
@@ -156,7 +156,7 @@ def fragments(o, directory):
 
 def judge(o, d):
     command = [os.path.join(o.build, "tests/tools/fragment_runs"), "--dump", d] + (["--seeds", o.seeds] if o.seeds else []) + \
-        (["--specials"] if o.specials else []) + fragments(o, d)
+        (["--specials"] if o.specials else []) + (["--inputs", o.inputs] if o.inputs else []) + fragments(o, d)
     made = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if made.returncode:
         print(f"not ok fragment_runs ended with {made.returncode}")
@@ -188,6 +188,7 @@ def main():
     p.add_argument("--rows", help="rows of the corpus whose name has one of these in it: a,b")
     p.add_argument("--cases", help="fragments of kernel_fragments.py, likewise")
     p.add_argument("--specials", action="store_true")
+    p.add_argument("--inputs", metavar="DIR", help="elements of inputs, as fragment_runs takes them")
     p.add_argument("--own-exp", action="store_true", help="leave the judge its exp and log")
     p.add_argument("--batch", type=int, default=20, help="kernels compiled together")
     p.add_argument("--keep", metavar="DIR", help="work here and leave everything")

@@ -358,6 +358,10 @@ def gathers():
         x, i, j = f.input([50, 45]), f.input([30], "int32"), f.input([37], "int32")
         k = f.node("gather", [i, j], "int32", [37], axis=0)
         f.output(f.binary("add", f.node("gather", [x, k], "float32", [37, 45], axis=0), f.node("gather", [x, j], "float32", [37, 45], axis=0)))
+    @case("gather_bins")
+    def _(f):
+        rows = f.node("gather", [f.input([97, 250]), f.input([6001], "int64")], "float32", [6001, 250], axis=0)
+        f.output(f.binary("add", rows, f.input([6001, 250])))
     @case("gather_of_a_slice")
     def _(f):
         part = f.node("slice", [f.input([60, 90])], "float32", [50, 70], starts=[3, 10], stops=[53, 80], steps=[1, 1])

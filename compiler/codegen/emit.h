@@ -12,7 +12,14 @@
         X(LOAD, "lib_load", false)                                                                                                         \
         X(STORE, "lib_store", false)                                                                                                       \
         X(COPY, "lib_copy", false)                                                                                                         \
-        X(FETCH, "lib_fetch", false)                                                                                                       \
+        X(AWAIT, "lib_await", false)                                                                                                       \
+        X(FETCH_ROWS, "lib_fetch_rows", false)                                                                                             \
+        X(FETCH_RUNS, "lib_fetch_runs", false)                                                                                             \
+        X(FETCH_ELEMENTS, "lib_fetch_elements", false)                                                                                     \
+        X(REPEAT_ROWS, "lib_repeat_rows", false)                                                                                           \
+        X(STORE_ROWS, "lib_store_rows", false)                                                                                             \
+        X(BIN, "lib_bin", false)                                                                                                           \
+        X(GROUP, "lib_group", false)                                                                                                       \
         X(INDEX, "lib_index", false)                                                                                                       \
         X(OFFSETS, "lib_offsets", false)                                                                                                   \
         X(OFFSETS64, "lib_offsets64", false)                                                                                               \
@@ -86,10 +93,17 @@ void emit_declare_views(struct emit *e);
 void emit_compute(struct emit *e, const struct af_kstmt *s);
 /* Elements of a value's tile in calls of count form, as they are at run time. */
 const char *emit_count(struct emit *e, uint32_t v);
-/* emit_raw.c: tables and what is gathered by them. NULL where s is neither. */
+/* emit_raw.c: rows by an index, into the load buffer; what of them stays to be copied, once that is full. */
+void emit_fetch(struct emit *e, const struct af_kstmt *s);
+void emit_repeats(struct emit *e, const struct af_kstmt *s);
+/* Whether, of a FETCH once, the last row of a tile stands for the first ones of the next. */
+bool emit_carries(const struct emit *e, const struct af_kstmt *s);
+/* Tables and what is gathered by them, indices. NULL where s is none of these. */
 const char *emit_raw_text(struct emit *e, const struct af_kstmt *s);
 /* Name of the view of value v as type. */
 const char *emit_view_of(struct emit *e, uint32_t v, const char *type);
+/* emit_bins.c: what a BIN or GROUP phase does with each of its tiles, and with its buffer `calc`. */
+void emit_bins(struct emit *e);
 /* emit_move.c */
 /* Where this tile's first element is: offset + starts times strides. */
 const char *emit_position(struct emit *e, const struct af_kstmt *s);

@@ -119,14 +119,30 @@ static const char *first_tile(struct emit *e, const struct af_kstmt *s) {
         return text;
 }
 
+/* Each row where the index tells. */
+static void store_rows(struct emit *e, const struct af_kstmt *s, const struct af_kvalue *v, const char *base) {
+        struct af_kstmt first = *s;
+        uint32_t row = e->stage->row_axis;
+        first.access.strides[row] = 0;
+        emit_use(e, EMIT_LIB_STORE_ROWS, AF_COMBINE_ADD);
+        if (!dense(e, &s->access, e->stage->inner_axis))
+                emit_fail(e, "a transfer with gaps between elements");
+        emit_line(e, "StoreRows(gm%u, %s, At<%s>(%s, %u), %s, %s, %s, %s, At<int32_t>(in, %u));", s->access.arg, emit_position(e, &first),
+                  emit_type(v->dtype), base, v->offset, emit_rows(e), emit_cols(e), emit_step(e, &s->access, row),
+                  emit_size(e, "uint32_t", e->stage->pitch, "p%u_pitch%u", e->phase_no, s->stage), e->phase->values[s->src[1]].offset);
+}
+
 void emit_store(struct emit *e, const struct af_kstmt *s, const char *base) {
         const struct af_kvalue *v = &e->phase->values[s->src[0]];
         const char *at = emit_position(e, s), *when = first_tile(e, s);
-        emit_use(e, EMIT_LIB_STORE, AF_COMBINE_ADD);
+        if (s->src[1] == AF_NONE)
+                emit_use(e, EMIT_LIB_STORE, AF_COMBINE_ADD);
         if (when)
                 emit_line(e, "if (%s)", when);
         e->indent += when ? 1 : 0;
-        if (v->hold == AF_HOLD_RAW)
+        if (s->src[1] != AF_NONE)
+                store_rows(e, s, v, base);
+        else if (v->hold == AF_HOLD_RAW)
                 move_raw(e, s, v, base, false);
         else
                 emit_line(e, "Store(gm%u, %s, At<%s>(%s, %u), %s);", s->access.arg, at, emit_type(v->dtype), base, v->offset,

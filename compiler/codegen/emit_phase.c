@@ -62,6 +62,10 @@ static void decode_tile(struct emit *e) {
                         emit_line(e, "const uint32_t l%u = %s;", a, whole_length(e, a));
 }
 
+static bool is_load(const struct af_kstmt *s) {
+        return s->kind == AF_KSTMT_LOAD || s->pick.queued;
+}
+
 static bool has_kind(const struct emit *e, enum af_kstmt_kind kind) {
         for (uint32_t i = 0; i < e->stage->n_stmts; i++)
                 if (e->phase->stmts[e->stage->first_stmt + i].kind == kind)
@@ -79,6 +83,14 @@ static const char *queue_name(struct emit *e, const struct af_stage *st, bool st
         return n > 1 ? emit_text(e, "%s%u", name, (uint32_t)(st - p->stages)) : name;
 }
 
+/* Whether stores go where something loaded tells. */
+static bool reads_late(const struct af_stage *st, const struct af_kstmt *stmts) {
+        for (uint32_t i = 0; i < st->n_stmts; i++)
+                if (stmts[i].kind == AF_KSTMT_STORE && stmts[i].src[1] != AF_NONE)
+                        return true;
+        return false;
+}
+
 static void emit_stage(struct emit *e, const struct af_stage *st) {
         e->stage = st;
         e->last_node = AF_NONE;
@@ -92,16 +104,22 @@ static void emit_stage(struct emit *e, const struct af_stage *st) {
                 for (uint32_t i = 0; i < st->n_stmts; i++)
                         if (stmts[i].kind == AF_KSTMT_LOAD)
                                 emit_load(e, &stmts[i], base);
+                        else if (stmts[i].pick.queued)
+                                emit_fetch(e, &stmts[i]);
                 emit_line(e, "%s.EnQue(%s);", queue, base);
                 emit_line(e, "%s = %s.DeQue<uint8_t>();", base, queue);
+                for (uint32_t i = 0; i < st->n_stmts; i++)
+                        if (stmts[i].pick.once)
+                                emit_repeats(e, &stmts[i]);
         }
         if (stores)
                 emit_line(e, "LocalTensor<uint8_t> out = %s.AllocTensor<uint8_t>();", out);
         emit_declare_views(e);
         for (uint32_t i = 0; i < st->n_stmts; i++)
-                if (stmts[i].kind != AF_KSTMT_LOAD && stmts[i].kind != AF_KSTMT_STORE)
+                if (!is_load(&stmts[i]) && stmts[i].kind != AF_KSTMT_STORE)
                         emit_compute(e, &stmts[i]);
-        if (loads && !st->prologue)
+        bool late = reads_late(st, stmts);
+        if (loads && !st->prologue && !late)
                 emit_line(e, "%s.FreeTensor(in);", queue);
         if (!stores)
                 return;
@@ -111,6 +129,8 @@ static void emit_stage(struct emit *e, const struct af_stage *st) {
                 if (stmts[i].kind == AF_KSTMT_STORE)
                         emit_store(e, &stmts[i], "out");
         emit_line(e, "%s.FreeTensor(out);", out);
+        if (late)
+                emit_line(e, "%s.FreeTensor(in);", queue);
 }
 
 static void emit_node(struct emit *e, const struct af_knode *n) {
@@ -216,9 +236,15 @@ void emit_phase(struct emit *e, uint32_t phase_no) {
                 e->indent++;
                 emit_prologue(e, prologue, loads);
         }
+        for (uint32_t i = 0; i < p->n_stmts; i++)
+                if (p->stmts[i].pick.once && emit_carries(e, &p->stmts[i]))
+                        emit_line(e, "int64_t before%u = -1; // row that the tile before ends with", p->stmts[i].dst);
         emit_line(e, "for (int64_t tile = begin; tile < end; ++tile) {");
         e->indent++;
-        decode_tile(e);
+        if (p->kind != AF_PHASE_TILES)
+                emit_bins(e);
+        else
+                decode_tile(e);
         for (uint32_t i = 0; i < p->n_roots; i++)
                 emit_node(e, &p->nodes[i]);
         e->indent--;

@@ -58,26 +58,66 @@ static const char *index_text(struct emit *e, const struct af_kstmt *s) {
         return emit_text(e, "Index(%s, (int32_t)(%s), (int32_t)%s, %s);", to, first, emit_step(e, &s->access, axis), n);
 }
 
+/* Where a FETCH writes: a view of the stage; for rows that come with the loads a place in the load buffer. */
+static const char *fetch_view(struct emit *e, const struct af_kstmt *s, uint32_t v) {
+        const struct af_kvalue *value = &e->phase->values[v];
+        const char *type = emit_type(value->dtype);
+        return s->pick.queued ? emit_text(e, "At<%s>(in, %u)", type, value->offset) : emit_view_of(e, v, type);
+}
+
+/* Its index; of entries one word of two. */
+static const char *fetch_index(struct emit *e, const struct af_kstmt *s) {
+        if (s->pick.word == AF_INDEX_ITSELF)
+                return fetch_view(e, s, s->src[0]);
+        return emit_text(e, "At<int32_t>(in, %u)%s", e->phase->values[s->src[0]].offset, s->pick.word == AF_INDEX_PLACE ? "[1]" : "");
+}
+
+bool emit_carries(const struct emit *e, const struct af_kstmt *s) {
+        const struct af_axis *inner = &e->phase->axes[e->phase->stages[s->stage].inner_axis];
+        return inner->role == AF_AXIS_WHOLE || inner->tile == inner->extent;
+}
+
 /* Rows of a fetched tile, how far apart they are in memory and in UB, and how the index steps with rows and columns. */
 static const char *fetch_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *v = &e->phase->values[s->dst], *index = &e->phase->values[s->src[0]];
         const struct af_stage *st = e->stage;
         bool tile = v->hold == AF_HOLD_FULL && st->row_axis != AF_NONE;
         uint32_t along = v->hold == AF_HOLD_COLUMN ? st->row_axis : v->hold == AF_HOLD_ONE ? AF_NONE : st->inner_axis;
-        const char *type = emit_type(v->dtype), *rows = tile ? emit_rows(e) : "1",
-                   *cols = along == AF_NONE ? "1" : emit_text(e, "l%u", along);
+        const char *rows = tile ? emit_rows(e) : "1", *cols = along == AF_NONE ? "1" : emit_text(e, "l%u", along);
         uint32_t by_row = !tile ? 0 : index->hold == AF_HOLD_FULL ? st->pitch : index->hold == AF_HOLD_COLUMN ? 1 : 0;
         uint32_t by_col = index->hold == AF_HOLD_ONE || (tile && index->hold == AF_HOLD_COLUMN) ? 0 : 1;
-        emit_use(e, EMIT_LIB_FETCH, AF_COMBINE_ADD);
-        const char *text =
-                emit_text(e, "%s(%s, gm%u, %s, (int64_t)(%s), %" PRId64 ", %" PRId64, s->pick.runs ? "FetchRuns" : "FetchElements",
-                          emit_view_of(e, s->dst, type), s->access.arg, emit_view_of(e, s->src[0], emit_type(index->dtype)),
-                          emit_position(e, s), s->pick.extent, s->pick.stride);
+        uint32_t words = s->pick.word == AF_INDEX_ITSELF ? 1 : 2;
+        const char *call = s->pick.once     ? "FetchRows<true>"
+                           : s->pick.queued ? "FetchRows<false>"
+                           : s->pick.runs   ? "FetchRuns"
+                                            : "FetchElements";
+        emit_use(e, EMIT_LIB_AWAIT, AF_COMBINE_ADD);
+        emit_use(e, s->pick.queued ? EMIT_LIB_FETCH_ROWS : s->pick.runs ? EMIT_LIB_FETCH_RUNS : EMIT_LIB_FETCH_ELEMENTS, AF_COMBINE_ADD);
+        const char *text = emit_text(e, "%s(%s, gm%u, %s, (int64_t)(%s), %" PRId64 ", %" PRId64, call, fetch_view(e, s, s->dst),
+                                     s->access.arg, fetch_index(e, s), emit_position(e, s), s->pick.extent, s->pick.stride);
         const char *row_step = tile && s->access.strides[st->row_axis] ? emit_step(e, &s->access, st->row_axis) : "0",
                    *col_step = along != AF_NONE && s->access.strides[along] ? emit_step(e, &s->access, along) : "0";
         if (s->pick.runs)
-                return emit_text(e, "%s, %s, %s, %u, %s, %u);", text, rows, row_step, by_row, cols, st->pitch);
-        return emit_text(e, "%s, %s, %s, %u, %s, %s, %u, %u);", text, rows, row_step, by_row, cols, col_step, by_col, st->pitch);
+                return emit_text(e, "%s, %s, %s, %u, %s, %u%s);", text, rows, row_step, by_row * words, cols, st->pitch,
+                                 s->pick.once     ? emit_text(e, ", before%u", s->dst)
+                                 : s->pick.queued ? ", -1"
+                                                  : "");
+        return emit_text(e, "%s, %s, %s, %u, %s, %s, %u, %u);", text, rows, row_step, by_row * words, cols, col_step, by_col * words,
+                         st->pitch);
+}
+
+void emit_fetch(struct emit *e, const struct af_kstmt *s) {
+        if (s->pick.once && !emit_carries(e, s))
+                emit_line(e, "int64_t before%u = -1;", s->dst);
+        emit_line(e, "%s", fetch_text(e, s));
+}
+
+void emit_repeats(struct emit *e, const struct af_kstmt *s) {
+        const struct af_kvalue *v = &e->phase->values[s->dst], *kept = &e->phase->values[s->src[1]];
+        const char *type = emit_type(v->dtype);
+        emit_use(e, EMIT_LIB_REPEAT_ROWS, AF_COMBINE_ADD);
+        emit_line(e, "RepeatRows(At<%s>(in, %u), At<%s>(calc, %u), At<int32_t>(in, %u), %s, %s, %u, before%u);", type, v->offset, type,
+                  kept->offset, e->phase->values[s->src[0]].offset, emit_rows(e), emit_cols(e), e->stage->pitch, s->dst);
 }
 
 const char *emit_raw_text(struct emit *e, const struct af_kstmt *s) {

@@ -365,8 +365,11 @@ static const char *stmt_text(struct emit *e, const struct af_kstmt *s) {
 void emit_declare_views(struct emit *e) {
         e->n_views = 0;
         memset(e->n_slots, 0, sizeof(e->n_slots));
-        for (uint32_t i = 0; i < e->stage->n_stmts; i++)
-                stmt_text(e, &e->phase->stmts[e->stage->first_stmt + i]); /* for the views that it names */
+        for (uint32_t i = 0; i < e->stage->n_stmts; i++) {
+                const struct af_kstmt *s = &e->phase->stmts[e->stage->first_stmt + i];
+                if (!s->pick.queued)
+                        stmt_text(e, s); /* for the views that it names */
+        }
         for (uint32_t i = 0; i < e->n_views; i++) {
                 const struct emit_view *w = &e->views[i];
                 emit_line(e, "LocalTensor<%s> %s = At<%s>(%s, %u);", w->type, w->name, w->type, base_names[w->place], w->offset);

@@ -97,7 +97,7 @@ struct af_kvalue {
 
 enum af_kstmt_kind {
         AF_KSTMT_LOAD,       /* access -> dst */
-        AF_KSTMT_STORE,      /* src[0] -> access */
+        AF_KSTMT_STORE,      /* src[0] -> access; src[1] entries of bins: each row goes to its place, in steps of the row axis' stride */
         AF_KSTMT_PRIM,       /* ins: dst from src[] */
         AF_KSTMT_COPY,       /* bits of src[0], same hold */
         AF_KSTMT_EXPAND,     /* src[0] ROW, COLUMN or ONE -> dst, bits unchanged; src[1]: BLOCKS scratch or AF_NONE */
@@ -122,9 +122,15 @@ struct af_access {
         int64_t strides[AF_KERNEL_MAX_AXES]; /* elements per step of each axis; 0: does not vary */
         uint32_t offset_x, strides_x[AF_KERNEL_MAX_AXES];
 };
+enum af_index_of { AF_INDEX_ITSELF, AF_INDEX_ROW, AF_INDEX_PLACE };
 struct af_pick {
         int64_t stride, extent; /* elements of memory per step of the index; steps there are */
         bool runs;              /* the index is one along what is contiguous: a transfer per row; else element by element */
+        bool queued;            /* the index is loaded, not computed: the rows come into the load buffer right behind it */
+        enum af_index_of word;  /* the index is entries of bins, int64: which half of them */
+        bool once; /* queued; rows of one index stand together: what is like the row before is copied in UB, not read again. src[1]: the
+                      last row of the tile before, where a tile holds all of the inner axis */
+        double distinct; /* once: rows of memory that all of it takes, as indices go that are spread evenly */
 };
 struct af_kstmt {
         enum af_kstmt_kind kind;
@@ -149,6 +155,20 @@ struct af_stage { /* statements in order: loads, then compute, then stores */
                 store_bytes; /* of one buffer of its queues: each stage has its own, so that turns of other stages do not hold them */
         bool prologue;       /* once per block, before its tiles; its loads stay (RESIDENT) */
 };
+/*
+ * Positions put in the order of the rows that an index names (docs/schedule.md): each source takes a slice of the index apart into bins by
+ * row, each bin then lists its entries with equal rows side by side. All in the workspace: the slots of a bin lie side by side, one per
+ * source, `words` int32 each: a header (entries before it in its slice << 16 | entries), entries (row << shift | place in the slice).
+ */
+struct af_bins {
+        uint32_t index; /* argument: n indices, int32 or int64, that name one of extent rows; outside: extent stands for it */
+        int64_t offset, n, extent;
+        enum af_dtype dtype;
+        uint32_t sources, bins, words, shift;
+        uint32_t table;          /* places of the table by which a bin finds equal rows; as bins a power of two */
+        uint32_t slots, entries; /* regions, as arguments; entries: of each in order its row, then its place in the index */
+};
+enum af_phase_kind { AF_PHASE_TILES, AF_PHASE_BIN /* a tile per source */, AF_PHASE_GROUP /* a tile per bin */ };
 enum af_knode_kind { AF_KNODE_LOOP, AF_KNODE_STAGE };
 struct af_knode {
         enum af_knode_kind kind;
@@ -157,6 +177,8 @@ struct af_knode {
         uint32_t stage;                   /* STAGE */
 };
 struct af_phase {
+        enum af_phase_kind kind;
+        struct af_bins bins;                     /* BIN, GROUP: no stages */
         struct af_axis axes[AF_KERNEL_MAX_AXES]; /* outermost first, merged */
         uint32_t n_axes;
         struct af_kvalue *values;

@@ -333,6 +333,7 @@ static int build_tree(struct lower *l) {
 
 int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct af_phase *ret_phase) {
         struct lower l = {.s = s, .p = p, .variant = v, .phase = ret_phase, .op_node = AF_NONE};
+        l.entries = AF_NONE;
         *ret_phase = (struct af_phase){0};
         lower_axes(&l);
         int r = begin_stage(&l, STAGE_BODY, p->row, p->inner);
@@ -344,9 +345,12 @@ int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct 
                 r = lower_pack(&l);
                 ret_phase->what = p->kind == PASS_PACK ? "make an input dense" : "spread an output out";
                 break;
+        case PASS_BIN:
+        case PASS_GROUP: /* no tiles */
+                break;
         case PASS_ELEMENTWISE:
                 r = lower_stores(&l, false);
-                ret_phase->what = "elementwise";
+                ret_phase->what = p->binned ? "rows in the order of an index" : "elementwise";
                 break;
         case PASS_SCAN:
                 r = lower_scan(&l);

@@ -32,6 +32,7 @@ struct lower {
         uint32_t *node_value;                /* per node: its value in this context, or AF_NONE */
         uint32_t *node_wide; /* fast, 16-bit floats: the value as float32, unrounded, or AF_NONE; node_value is made of it when asked for */
         uint32_t op_node;    /* for comments */
+        uint32_t entries;    /* of the bins; AF_NONE */
         uint32_t dup_x;      /* what a program's constant stands for: the count of a mean, where that depends on symbols; 0 */
 };
 
@@ -78,6 +79,11 @@ int lower_iota(struct lower *l, uint32_t i) AF_WARN_UNUSED;
 
 /* Node i, a gather. */
 int lower_gather(struct lower *l, uint32_t i) AF_WARN_UNUSED;
+/* In a pass with bins: what lies at the places that the tile's rows have in memory; graph value d. */
+int lower_load_binned(struct lower *l, enum af_dtype d, const struct af_access *access, uint32_t *ret) AF_WARN_UNUSED;
+/* The entries of the bins that are the tile's rows. */
+int lower_entries(struct lower *l, uint32_t *ret) AF_WARN_UNUSED;
+bool lower_same_access(const struct af_access *a, const struct af_access *b);
 
 /* scan.c: the part's running sum. */
 int lower_scan(struct lower *l) AF_WARN_UNUSED;

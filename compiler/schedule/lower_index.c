@@ -96,13 +96,64 @@ static bool is_run(const struct lower *l, enum af_hold hold, const struct af_acc
         return along == AF_NONE || (access->strides[along] == 1 && !access->strides_x[along] && !(index_axes >> along & 1));
 }
 
+int lower_entries(struct lower *l, uint32_t *ret) {
+        struct af_access access = {.arg = l->s->n_args + l->s->bins.entries};
+        int r = 0;
+        if (l->entries == AF_NONE) {
+                access.strides[l->row] = 1;
+                r = lower_value(l, AF_DTYPE_INT64, AF_HOLD_COLUMN, 1u << l->row, &l->entries);
+                if (!r)
+                        r = lower_emit(
+                                l, (struct af_kstmt){
+                                           .kind = AF_KSTMT_LOAD, .dst = l->entries, .src = {AF_NONE, AF_NONE, AF_NONE}, .access = access});
+        }
+        *ret = l->entries;
+        return r;
+}
+
+/* Whether this index comes with the loads of the stage. */
+static bool is_loaded(const struct lower *l, uint32_t index) {
+        return l->aux[index].loaded && !l->aux[index].hoisted && l->phase->values[index].stage == l->stage;
+}
+
+int lower_load_binned(struct lower *l, enum af_dtype d, const struct af_access *access, uint32_t *ret) {
+        struct af_kstmt fetch = {.kind = AF_KSTMT_FETCH, .src = {AF_NONE, AF_NONE, AF_NONE}, .access = *access};
+        uint32_t axes = 0;
+        if (access->strides_x[l->row])
+                return sched_unfit(l->s, "rows in an order of their own whose step depends on symbols");
+        for (uint32_t a = 0; a < l->phase->n_axes; a++)
+                axes |= access->strides[a] ? 1u << a : 0;
+        enum af_hold hold = lower_hold(l, axes);
+        fetch.pick = (struct af_pick){.stride = access->strides[l->row], .extent = l->s->bins.n, .word = AF_INDEX_PLACE};
+        fetch.access.strides[l->row] = 0;
+        fetch.pick.runs = is_run(l, hold, &fetch.access, 1u << l->row);
+        if (!fetch.pick.runs && (hold == AF_HOLD_FULL || access->arg >= l->s->n_pointers))
+                return sched_unfit(l->s, "rows in an order of their own without contiguous elements");
+        int r = lower_entries(l, &fetch.src[0]);
+        fetch.pick.queued = fetch.pick.runs;
+        const struct stmt_list *list = &l->lists[l->stage][fetch.pick.queued ? 0 : 1];
+        for (uint32_t i = 0; !r && i < list->n; i++) {
+                const struct af_kstmt *s = &list->items[i];
+                if (s->kind == AF_KSTMT_FETCH && s->src[0] == fetch.src[0] && s->pick.stride == fetch.pick.stride &&
+                    lower_same_access(&s->access, &fetch.access)) {
+                        *ret = s->dst;
+                        return 0;
+                }
+        }
+        if (!r)
+                r = lower_value(l, d == AF_DTYPE_BOOL ? AF_DTYPE_UINT8 : d, hold, axes, &fetch.dst);
+        *ret = fetch.dst;
+        return r ? r : lower_emit(l, fetch);
+}
+
 int lower_gather(struct lower *l, uint32_t i) {
         const struct sched *s = l->s;
         uint32_t first = s->sp.first_use[i], index, axes = 0;
         const struct af_use *u = &s->sp.uses[first];
         enum af_dtype d = s->g->values[u->base].dtype;
         struct af_kstmt fetch = {.kind = AF_KSTMT_FETCH, .pick = {.stride = u->gather_stride, .extent = u->gather_extent}};
-        int r = lower_use(l, first + 1, &index);
+        fetch.pick.once = l->p->binned && sched_bins_index(s, &s->sp.uses[first + 1], u->gather_extent);
+        int r = fetch.pick.once ? lower_entries(l, &index) : lower_use(l, first + 1, &index);
         if (r)
                 return r;
         r = lower_access(l, u, sched_input_arg(s, u->base), &fetch.access);
@@ -113,11 +164,17 @@ int lower_gather(struct lower *l, uint32_t i) {
         axes |= l->phase->values[index].axes;
         enum af_hold hold = lower_hold(l, axes);
         fetch.pick.runs = is_run(l, hold, &fetch.access, l->phase->values[index].axes);
+        fetch.pick.word = fetch.pick.once ? AF_INDEX_ROW : AF_INDEX_ITSELF;
+        fetch.pick.distinct = fetch.pick.once ? sched_bins_distinct(s->bins.extent, s->bins.n) : 0;
+        fetch.pick.queued = fetch.pick.runs && is_loaded(l, index);
+        fetch.pick.once &= fetch.pick.queued && !fetch.access.strides[l->row];
         if (!fetch.pick.runs && fetch.access.arg >= s->n_pointers)
                 return sched_unfit(l->s, "a gather of elements from the workspace"); /* the scalar unit may have older ones in its cache */
         r = lower_value(l, d == AF_DTYPE_BOOL ? AF_DTYPE_UINT8 : d, hold, axes, &fetch.dst);
         fetch.src[0] = index;
         fetch.src[1] = fetch.src[2] = AF_NONE;
         l->node_value[i] = fetch.dst;
+        if (!r && fetch.pick.once)
+                r = lower_value(l, l->phase->values[fetch.dst].dtype, AF_HOLD_ROW, 1u << l->inner, &fetch.src[1]);
         return r ? r : lower_emit(l, fetch);
 }

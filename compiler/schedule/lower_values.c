@@ -55,10 +55,10 @@ int lower_emit(struct lower *l, struct af_kstmt stmt) {
         stmt.op_node = l->op_node;
         if (stmt.dst != AF_NONE) {
                 l->aux[stmt.dst].hoisted = early;
-                l->aux[stmt.dst].loaded = stmt.kind == AF_KSTMT_LOAD;
+                l->aux[stmt.dst].loaded = stmt.kind == AF_KSTMT_LOAD || stmt.pick.queued;
                 l->phase->values[stmt.dst].stage = stmt.stage;
         }
-        unsigned list = stmt.kind == AF_KSTMT_LOAD ? 0 : stmt.kind == AF_KSTMT_STORE ? 2 : 1;
+        unsigned list = stmt.kind == AF_KSTMT_LOAD || stmt.pick.queued ? 0 : stmt.kind == AF_KSTMT_STORE ? 2 : 1;
         return append(l, &l->lists[stmt.stage][list], &stmt);
 }
 
@@ -232,7 +232,7 @@ int lower_constant(struct lower *l, enum af_dtype dtype, uint64_t bits, uint32_t
         return r ? r : lower_cast(l, v, AF_DTYPE_FLOAT16, dtype == AF_DTYPE_INT8 ? AF_DTYPE_INT8 : AF_DTYPE_UINT8, AF_ROUND_NONE, ret);
 }
 
-static bool same_access(const struct af_access *a, const struct af_access *b) {
+bool lower_same_access(const struct af_access *a, const struct af_access *b) {
         return a->arg == b->arg && a->offset == b->offset && a->offset_x == b->offset_x &&
                memcmp(a->strides, b->strides, sizeof(a->strides)) == 0 && memcmp(a->strides_x, b->strides_x, sizeof(a->strides_x)) == 0;
 }
@@ -240,10 +240,12 @@ static bool same_access(const struct af_access *a, const struct af_access *b) {
 /* One load per distinct access. */
 int lower_load(struct lower *l, enum af_dtype dtype, const struct af_access *access, uint32_t graph_value, uint32_t *ret) {
         uint32_t axes = 0, v;
+        if (l->p->binned && access->strides[l->row])
+                return lower_load_binned(l, dtype, access, ret);
         for (unsigned k = 0; k < (l->may_hoist ? 2 : 1); k++) {
                 const struct stmt_list *list = &l->lists[k ? STAGE_PROLOGUE : l->stage][0];
                 for (uint32_t i = 0; i < list->n; i++)
-                        if (same_access(&list->items[i].access, access)) {
+                        if (list->items[i].kind == AF_KSTMT_LOAD && lower_same_access(&list->items[i].access, access)) {
                                 *ret = list->items[i].dst;
                                 if (l->aux[*ret].gathered != AF_NONE)
                                         *ret = l->aux[*ret].gathered;
@@ -292,7 +294,15 @@ int lower_store(struct lower *l, uint32_t v, const struct af_access *access, uin
                 v = c;
         }
         l->phase->values[v].place = AF_PLACE_STORE;
-        return lower_emit(l, (struct af_kstmt){.kind = AF_KSTMT_STORE, .dst = AF_NONE, .src = {v, AF_NONE, AF_NONE}, .access = *access});
+        uint32_t entries = AF_NONE;
+        if (l->p->binned && access->strides[l->row]) {
+                if (l->phase->values[v].hold != AF_HOLD_FULL)
+                        return sched_unfit(l->s, "rows of one element in an order of their own");
+                r = lower_entries(l, &entries);
+                if (r)
+                        return r;
+        }
+        return lower_emit(l, (struct af_kstmt){.kind = AF_KSTMT_STORE, .dst = AF_NONE, .src = {v, entries, AF_NONE}, .access = *access});
 }
 
 /* A constant that Select takes as it is: an exact float, or no bit at all. */

@@ -240,8 +240,12 @@ static bool reuses(const struct sched *s, uint32_t a) {
 
 /* A pass with the rows that its space gives it, or other ones where more of what is read stays. */
 static int tile_pass(struct sched *s, const struct pass *p, struct af_phase *ret) {
+        if (p->kind == PASS_BIN || p->kind == PASS_GROUP) {
+                sched_bins_phase(s, p, ret);
+                return 0;
+        }
         int r = sched_tile(s, p, ret);
-        if (r || p->kind != PASS_ELEMENTWISE || s->sp.raw || p->whole || p->row == AF_NONE)
+        if (r || p->kind != PASS_ELEMENTWISE || p->binned || s->sp.raw || p->whole || p->row == AF_NONE)
                 return r;
         for (uint32_t a = 0; a < p->n_axes; a++) {
                 struct pass other = *p;
@@ -304,6 +308,31 @@ static int plan_choice(struct sched *s, uint32_t choice, struct pass *passes, ui
         return r;
 }
 
+static int keep_plan(struct sched *s, const struct part_plan *plan, struct part_plan *ret) {
+        *ret = *plan;
+        ret->n_regions = s->n_regions;
+        ret->regions = af_arena_memdup(s->arena, s->regions, s->n_regions * sizeof(*s->regions));
+        return s->n_regions && !ret->regions ? -ENOMEM : 0;
+}
+
+/* The plan without reductions across tiles, its rows in the order of an index: instead of *ret where that is better. 0 or -ENOMEM. */
+static int try_bins(struct sched *s, struct pass *passes, struct part_plan *ret) {
+        const char *why = *s->why;
+        struct part_plan plan;
+        uint32_t n;
+        int r = sched_bins_find(s, &s->bins);
+        s->binned = !r;
+        if (!r)
+                r = plan_choice(s, CHOICE_RESIDENT, passes, &n);
+        if (!r)
+                r = build_plan(s, passes, n, &plan);
+        s->binned = false;
+        *s->why = why;
+        if (r)
+                return AF_MIN(r, 0);
+        return sched_bins_better(plan.cycles, plan.bytes, ret->cycles, ret->bytes) ? keep_plan(s, &plan, ret) : 0;
+}
+
 static int build_part(struct sched *s, struct part_plan *ret) {
         struct pass *passes = af_arena_calloc(s->arena, MAX_PASSES, sizeof(*passes));
         bool found = false;
@@ -324,14 +353,12 @@ static int build_part(struct sched *s, struct part_plan *ret) {
                         return r;
                 if (r || (found && !sched_better(plan.cycles, plan.bytes, ret->cycles, ret->bytes)))
                         continue;
-                *ret = plan;
-                ret->n_regions = s->n_regions;
-                ret->regions = af_arena_memdup(s->arena, s->regions, s->n_regions * sizeof(*s->regions));
-                if (s->n_regions && !ret->regions)
-                        return -ENOMEM;
+                r = keep_plan(s, &plan, ret);
+                if (r)
+                        return r;
                 found = true;
         }
-        return found ? 0 : AF_SCHEDULE_E_UNFIT;
+        return found ? try_bins(s, passes, ret) : AF_SCHEDULE_E_UNFIT;
 }
 
 int sched_part_build(struct sched *s, struct part_plan *ret) {

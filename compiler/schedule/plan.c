@@ -72,6 +72,22 @@ static uint32_t resident_axes(const struct sched *s) {
         return axes;
 }
 
+/* The two passes that put the rows in order, and where they leave that. */
+static int plan_bins(struct plan *p) {
+        struct sched *s = p->s;
+        struct af_bins *b = &s->bins;
+        struct pass *q;
+        int r = sched_add_region(s, AF_DTYPE_INT32, (int64_t)b->sources * b->bins * b->words, &b->slots);
+        if (!r)
+                r = sched_add_region(s, AF_DTYPE_INT64, b->n, &b->entries);
+        for (enum pass_kind kind = PASS_BIN; !r && kind <= PASS_GROUP; kind++) {
+                r = next_pass(p, &q);
+                if (!r)
+                        q->kind = kind;
+        }
+        return r;
+}
+
 static int plan_elementwise(struct plan *p) {
         struct pass *q;
         int r = next_pass(p, &q);
@@ -80,6 +96,7 @@ static int plan_elementwise(struct plan *p) {
         q->kind = PASS_ELEMENTWISE;
         q->whole = resident_axes(p->s);
         q->from_group = q->to_group = true;
+        q->binned = p->s->binned;
         memcpy(q->axes, p->axes, sizeof(q->axes));
         q->n_axes = p->n_axes;
         q->inner = p->s->sp.inner;
@@ -219,7 +236,9 @@ int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *
                                                .reduced = over >> a & 1};
         r = plan_before(&p);
         if (!r && !s->n_cross) {
-                r = plan_elementwise(&p);
+                r = s->binned ? plan_bins(&p) : 0;
+                if (!r)
+                        r = plan_elementwise(&p);
                 if (!r)
                         r = plan_behind(&p);
                 *ret_n = p.n;

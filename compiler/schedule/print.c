@@ -35,6 +35,8 @@ static void print_stmt(const struct af_kernel *k, const struct af_phase *p, cons
                         af_buf_printf(b, " v%u", s->src[i]);
         if (s->kind == AF_KSTMT_LOAD || s->kind == AF_KSTMT_STORE || s->kind == AF_KSTMT_INDEX || s->kind == AF_KSTMT_FETCH)
                 print_access(p, &s->access, b);
+        if (s->kind == AF_KSTMT_FETCH && s->pick.once)
+                af_buf_put_str(b, " once");
         if (s->op_node != AF_NONE)
                 af_buf_printf(b, "  # %s", af_op_info(k->g->nodes[s->op_node].op)->name);
         af_buf_put_str(b, "\n");

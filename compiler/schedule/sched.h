@@ -11,7 +11,7 @@
 
 #include "compiler/schedule/axes.h"
 
-enum pass_kind { PASS_PACK, PASS_UNPACK, PASS_ELEMENTWISE, PASS_LAST, PASS_ROWS, PASS_SCAN };
+enum pass_kind { PASS_PACK, PASS_UNPACK, PASS_BIN, PASS_GROUP, PASS_ELEMENTWISE, PASS_LAST, PASS_ROWS, PASS_SCAN };
 struct pass_axis {
         int64_t extent;
         uint32_t x;          /* of the extent, as size.h has it */
@@ -33,6 +33,7 @@ struct pass {
         int64_t total_most;
         bool from_group;           /* reads the group's values; else the regions of the pass before */
         bool to_group;             /* ends with the group's outputs; else writes regions */
+        bool binned;               /* ELEMENTWISE: rows come in the order of s->bins */
         const struct af_use *pack; /* PACK, UNPACK */
         uint32_t regions; /* PACK: region written; UNPACK: region read; reductions: first region of the partials read (one per reduction) */
         uint32_t to_regions; /* first region of the partials written */
@@ -85,8 +86,10 @@ struct sched { /* one part */
         uint32_t n_kept_regions; /* of other parts: plans add theirs behind them */
         uint32_t *pack_region;   /* per use: region of its packed copy */
         bool exhaustive;         /* tries every tile */
-        bool started;            /* phases before have paid for the start of the pipes */
-        struct af_prog prog;     /* scratch: one expansion at a time */
+        bool binned;             /* the plan at hand puts rows in the order of an index (bins; its regions as numbers of regions) */
+        struct af_bins bins;
+        bool started;        /* phases before have paid for the start of the pipes */
+        struct af_prog prog; /* scratch: one expansion at a time */
         struct af_reduce_plan plan;
 };
 
@@ -176,6 +179,20 @@ int sched_sides(struct sched *s, uint32_t choice) AF_WARN_UNUSED;
 bool sched_is_scan(const struct sched *s);
 int sched_scan_init(struct sched *s) AF_WARN_UNUSED;
 void sched_scan_plan(const struct sched *s, struct pass *ret);
+
+/*
+ * bins.c: whether rows may come in the order of an index that some gather reads, and how; UNFIT: no, or uniform indices would not repeat
+ * enough. 0 or UNFIT.
+ */
+int sched_bins_find(struct sched *s, struct af_bins *ret) AF_WARN_UNUSED;
+/* Whether a use is the index that the rows go by, and picks from as many. */
+bool sched_bins_index(const struct sched *s, const struct af_use *index, int64_t extent);
+/* Rows of extent that n even draws hit. */
+double sched_bins_distinct(int64_t extent, int64_t n);
+/* The phase of a BIN or GROUP pass. */
+void sched_bins_phase(const struct sched *s, const struct pass *p, struct af_phase *ret_phase);
+/* Whether to take a plan with bins. */
+bool sched_bins_better(uint64_t cycles, uint64_t bytes, uint64_t than_cycles, uint64_t than_bytes);
 
 /* lower.c: pass -> phase without tile sizes. 0, -ENOMEM, UNFIT. */
 int sched_lower(struct sched *s, const struct pass *p, struct variant v, struct af_phase *ret_phase) AF_WARN_UNUSED;

@@ -72,19 +72,36 @@ static void run_fetch(const struct walk *w, const struct sched_fetch *f) {
         struct core *c = w->core;
         if (f->before > 0)
                 work(c, V, f->before, w->soc->head_vector);
-        wait_for(c, S, c->clock[V]);
+        wait_for(c, S, c->clock[f->queued ? MTE2 : V]);
         if (!f->n) {
                 c->scalar += f->bytes;
                 c->clock[S] += f->cycles;
         } else {
-                double issued = c->clock[S] + SCHED_SCALAR * f->n;
+                double issued = c->clock[S] + SCHED_SCALAR * f->n + f->issue;
                 c->clock[S] += SCHED_SCALAR;
                 c->loaded += f->bytes;
                 work(c, MTE2, f->cycles, head_of_loads(w->soc, c->loaded, w->blocks));
                 c->clock[S] = issued;
+                if (f->queued)
+                        return;
                 wait_for(c, V, c->clock[MTE2]);
         }
         wait_for(c, V, c->clock[S]);
+}
+
+/* As lib_bin and lib_group have it. */
+static void run_bins(const struct walk *w, int64_t tile) {
+        struct core *c = w->core;
+        struct sched_bins_turn t = sched_bins_cost(w->soc, w->p, tile, w->blocks);
+        work(c, V, t.vector, w->soc->head_vector);
+        c->loaded += t.load_bytes;
+        work(c, MTE2, t.load, head_of_loads(w->soc, c->loaded, w->blocks));
+        wait_for(c, S, AF_MAX(c->clock[V], c->clock[MTE2]));
+        c->clock[S] += t.scalar;
+        c->stored += t.store_bytes;
+        work(c, MTE3, t.store, w->soc->head_mte3);
+        wait_for(c, V, c->clock[MTE3]);
+        wait_for(c, S, c->clock[MTE3]);
 }
 
 /* As emit_stage has it: each stage has its own queues, a prologue's buffer is filled once. */
@@ -99,22 +116,26 @@ static void run_turn(const struct walk *w, const struct sched_turn *t, uint32_t 
                 c->loaded += t->load_bytes;
                 if (t->load_bytes)
                         work(c, MTE2, t->load, head_of_loads(w->soc, c->loaded, w->blocks));
+                for (uint32_t i = 0; i < t->n_fetches && t->fetches[i].queued; i++)
+                        run_fetch(w, &t->fetches[i]);
                 wait_for(c, V, AF_MAX(c->clock[MTE2], c->clock[S]));
         }
         if (t->stores)
                 wait_for(c, V, *out_free);
         for (uint32_t i = 0; i < t->n_fetches; i++)
-                run_fetch(w, &t->fetches[i]);
+                if (!t->fetches[i].queued)
+                        run_fetch(w, &t->fetches[i]);
         if (t->vector > 0)
                 work(c, V, t->vector, w->soc->head_vector);
         if (t->loads && !prologue)
-                *in_free = AF_MAX(c->clock[V], c->clock[S]);
+                *in_free = AF_MAX(c->clock[V], c->clock[S] + t->placing);
         if (!t->stores)
                 return;
         wait_for(c, MTE3, AF_MAX(c->clock[V], c->clock[S]));
         c->stored += t->store_bytes;
         if (t->store_bytes)
                 work(c, MTE3, t->store, w->soc->head_mte3);
+        c->clock[S] += t->placing;
         *out_free = AF_MAX(c->clock[MTE3], c->clock[S]);
 }
 
@@ -128,6 +149,7 @@ static void add_fetch(struct sched_turn *t, const struct sched_fetch *x) {
         last->cycles += x->cycles;
         last->bytes += x->bytes;
         last->n += x->n;
+        last->issue += x->issue;
 }
 
 static struct sched_turn cost_turn(const struct walk *w, const struct af_stage *st) {
@@ -146,10 +168,12 @@ static struct sched_turn cost_turn(const struct walk *w, const struct af_stage *
                         struct sched_transfer x = sched_transfer_cost(w->soc, w->p, s, &w->at, w->blocks);
                         t.store += x.cycles;
                         t.store_bytes += x.bytes;
+                        t.placing += s->src[1] == AF_NONE ? 0 : SCHED_SCALAR * (double)w->at.length[st->row_axis];
                 } else if (s->kind == AF_KSTMT_FETCH) {
                         struct sched_fetch x = sched_fetch_cost(w->soc, w->p, s, &w->at, w->blocks);
-                        x.before = t.vector;
-                        t.vector = 0;
+                        x.before = x.queued ? 0 : t.vector;
+                        t.vector -= x.before;
+                        t.vector += x.after;
                         add_fetch(&t, &x);
                 } else {
                         t.vector += sched_compute_cycles(w->soc, w->p, s, &w->at);
@@ -160,7 +184,7 @@ static struct sched_turn cost_turn(const struct walk *w, const struct af_stage *
 
 /* Where in its sector a transfer starts. */
 static uint64_t residue(const struct walk *w, const struct af_kstmt *s) {
-        const struct af_kvalue *v = &w->p->values[s->kind == AF_KSTMT_LOAD ? s->dst : s->src[0]];
+        const struct af_kvalue *v = &w->p->values[s->kind != AF_KSTMT_STORE ? s->dst : s->src[0]];
         int64_t at = s->access.offset;
         for (uint32_t a = 0; a < w->p->n_axes; a++)
                 at += w->at.start[a] * s->access.strides[a];
@@ -174,7 +198,7 @@ static struct key key_of(const struct walk *w, const struct af_stage *st) {
                         .cols = st->inner_axis == AF_NONE ? 1 : w->at.length[st->inner_axis],
                         .steps = w->at.steps,
                         .first = w->levels ? w->at.first : 0};
-        for (const struct af_kstmt *s = first; w->exact && s < end && s->kind == AF_KSTMT_LOAD; s++)
+        for (const struct af_kstmt *s = first; w->exact && s < end && (s->kind == AF_KSTMT_LOAD || s->pick.queued); s++)
                 k.residues = 37 * k.residues + residue(w, s);
         for (const struct af_kstmt *s = end; s > first && s[-1].kind == AF_KSTMT_STORE; s--)
                 k.residues = 37 * k.residues + (sched_stores(w->p, s - 1, &w->at) ? 1 + (w->exact ? residue(w, s - 1) : 0) : 0);
@@ -337,7 +361,10 @@ static void run_core(struct walk *w, int64_t begin, int64_t end) {
                 int64_t left = AF_MIN(set_tile(w, t), end - t);
                 for (int64_t turn = 0; left > 0; turn++) {
                         set_tile(w, t);
-                        run_nodes(w, 0, w->p->n_roots);
+                        if (w->p->kind == AF_PHASE_TILES)
+                                run_nodes(w, 0, w->p->n_roots);
+                        else
+                                run_bins(w, t);
                         int64_t more = skip(w, history, turn, left - 1);
                         left -= 1 + more;
                         t += 1 + more;

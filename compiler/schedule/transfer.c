@@ -7,6 +7,7 @@
 
 struct rows { /* in bytes */
         int64_t at, step, length;
+        bool apart; /* a call each */
 };
 
 /* Sectors of row r that the row before it, in the same call, has not touched. */
@@ -46,7 +47,7 @@ static double cycles_of(const struct af_soc *soc, bool load, int64_t bytes, uint
 /* n rows as the helpers move them: many in a call where the gaps are forward, else one by one. */
 static void add_rows(struct sched_transfer *t, const struct af_soc *soc, bool load, struct rows rows, int64_t n, uint32_t blocks) {
         int64_t gap = rows.step - rows.length;
-        if (gap >= 0 && gap <= INT32_MAX) {
+        if (gap >= 0 && gap <= INT32_MAX && !rows.apart) {
                 for (; n > 0; n -= BATCH, rows.at += BATCH * rows.step) {
                         int64_t bytes = SECTOR * sectors(&rows, AF_MIN(n, BATCH));
                         t->bytes += (uint64_t)bytes;
@@ -102,8 +103,48 @@ struct sched_transfer sched_transfer_cost(const struct af_soc *soc, const struct
                 n = at->length[st->row_axis];
                 step = s->access.strides[st->row_axis];
         }
-        add_rows(&t, soc, load, (struct rows){element * size, step * size, cols * size}, n, blocks);
+        bool apart = !load && s->src[1] != AF_NONE; /* at places that an index tells: taken for those that the rows have themselves */
+        add_rows(&t, soc, load, (struct rows){element * size, step * size, cols * size, apart}, n, blocks);
         return t;
+}
+
+static uint64_t sectors_of(int64_t bytes) {
+        return (uint64_t)AF_ALIGN_UP(bytes, (int64_t)SECTOR);
+}
+
+/* Accesses to UB per entry, slot and bin: as the helpers have them. All wait for the fullest bin: two deviations more than the others. */
+struct sched_bins_turn sched_bins_cost(const struct af_soc *soc, const struct af_phase *p, int64_t tile, uint32_t blocks) {
+        const struct af_bins *b = &p->bins;
+        const struct af_vec_cost *fill = &soc->vec_unary_f32;
+        int64_t word = sizeof(int32_t);
+        struct sched_bins_turn t = {0};
+        if (p->kind == AF_PHASE_BIN) {
+                int64_t n = b->n * (tile + 1) / b->sources - b->n * tile / b->sources;
+                t.vector = fill->c + fill->k * b->bins * b->words;
+                t.load_bytes = sectors_of(n * af_dtype_size(b->dtype));
+                t.store_bytes = (uint64_t)word * b->bins * b->words;
+                t.store = cycles_of(soc, false, (int64_t)t.store_bytes, blocks);
+                t.scalar = SCHED_SCALAR * (4 * (double)n + 2 * (double)b->bins);
+        } else {
+                int64_t n = b->n / b->bins, more = 0, entries = (int64_t)sectors_of(2 * n * word);
+                t.vector = fill->c + fill->k * b->table;
+                t.load_bytes = (uint64_t)word * b->sources * b->words;
+                t.store_bytes = (uint64_t)entries;
+                t.store = cycles_of(soc, false, entries, blocks);
+                while (more * more < 4 * n)
+                        more++;
+                t.scalar = SCHED_SCALAR * (5 * (double)(n + more) + b->sources);
+        }
+        t.load = cycles_of(soc, true, (int64_t)t.load_bytes, blocks);
+        return t;
+}
+
+/* Of n rows those that are read: the first of its kind, in all and where a core starts or, with pieces of rows, a tile. */
+static double read_share(const struct af_phase *p, const struct af_kstmt *s, uint32_t blocks) {
+        const struct af_axis *row = &p->axes[p->stages[s->stage].row_axis], *inner = &p->axes[p->stages[s->stage].inner_axis];
+        double n = (double)row->extent;
+        double starts = inner->role == AF_AXIS_WHOLE || inner->tile == inner->extent ? blocks : n / (double)row->tile;
+        return AF_MIN(1, s->pick.distinct / n + (1 - s->pick.distinct / n) * starts / n);
 }
 
 struct sched_fetch sched_fetch_cost(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s,
@@ -122,9 +163,21 @@ struct sched_fetch sched_fetch_cost(const struct af_soc *soc, const struct af_ph
                 cols = 1;
         }
         int64_t bytes = (cols * size + SECTOR - 1) / SECTOR * SECTOR;
+        if (s->pick.once) {
+                const struct af_vec_cost *copy = &soc->vec_default_f16;
+                double read = (double)rows * read_share(p, s, blocks);
+                return (struct sched_fetch){.cycles = read * cycles_of(soc, true, bytes, blocks),
+                                            .bytes = (uint64_t)(read * (double)bytes + .5),
+                                            .n = (uint32_t)rows,
+                                            .queued = true,
+                                            .issue = SCHED_SCALAR * (double)rows,
+                                            .after = ((double)rows - read + 1) *
+                                                     (copy->c + copy->k * (double)AF_ALIGN_UP(cols * size / 2, 128))};
+        }
         return (struct sched_fetch){.cycles = (double)rows * (cycles_of(soc, true, bytes, blocks) + (s->pick.runs ? 0 : 2 * SCHED_SCALAR)),
                                     .bytes = (uint64_t)(rows * bytes),
-                                    .n = s->pick.runs ? (uint32_t)rows : 0};
+                                    .n = s->pick.runs ? (uint32_t)rows : 0,
+                                    .queued = s->pick.queued};
 }
 
 bool sched_stores(const struct af_phase *p, const struct af_kstmt *s, const struct sched_tile_at *at) {

@@ -84,6 +84,10 @@ static void find_lives(struct scan *c) {
                 touch(c, p->stmts[i].dst, i);
                 for (unsigned k = 0; k < 3; k++)
                         touch(c, p->stmts[i].src[k], i);
+                if (p->stmts[i].pick.once) { /* from tile to tile */
+                        touch(c, p->stmts[i].src[1], 0);
+                        touch(c, p->stmts[i].src[1], p->n_stmts);
+                }
         }
         for (uint32_t n = 0; n < p->n_nodes; n++) {
                 if (p->nodes[n].kind != AF_KNODE_LOOP)
@@ -185,7 +189,7 @@ static void walk(struct scan *c) {
                 struct af_stage *st = &p->stages[s->stage];
                 for (uint32_t v = c->starts[i]; v != AF_NONE; v = c->start_next[v]) {
                         struct af_kvalue *value = &p->values[v];
-                        if (s->kind == AF_KSTMT_LOAD && v == s->dst) {
+                        if ((s->kind == AF_KSTMT_LOAD || s->pick.queued) && v == s->dst) {
                                 value->place = st->prologue ? AF_PLACE_RESIDENT : AF_PLACE_LOAD;
                                 value->offset = st->load_bytes;
                                 st->load_bytes += value->bytes;

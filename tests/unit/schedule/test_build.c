@@ -217,6 +217,44 @@ Test(schedule_build, a_gather_fetches_by_an_index_in_the_tile) {
         af_test_graph_deinit(&b.t);
 }
 
+#define MANY(n, rows)                                                                                                                      \
+        "'inputs':[{'name':'x','dtype':'float32','shape':[" rows ",512]},{'name':'i','dtype':'int32','shape':[" n "]}],'nodes':["          \
+        "{'name':'tn','op':'gather','inputs':['x','i'],'attrs':{'axis':0}," OUT("t", "float32", "[" n ",512]") "],'outputs':['t']"
+
+Test(schedule_build, rows_that_repeat_come_in_the_order_of_their_index) {
+        struct built b;
+        build_text(&b, MANY("4096", "1000"));
+        cr_assert_eq(b.r, 0, "%s", b.why);
+        cr_assert_eq(b.k->n_phases, 3);
+        cr_expect_eq(b.k->phases[0].kind, AF_PHASE_BIN);
+        cr_expect_eq(b.k->phases[1].kind, AF_PHASE_GROUP);
+        cr_expect(b.k->needs_sync_all);
+        const struct af_bins *bins = &b.k->phases[1].bins;
+        cr_expect_eq(bins->n, 4096);
+        cr_expect_eq(bins->extent, 1000);
+        cr_expect_geq(bins->bins * (bins->words - 1), (4096 + bins->sources - 1) / bins->sources); /* a slice fits, whatever is in it */
+        const struct af_kstmt *s = find_stmt(&b.k->phases[2], AF_KSTMT_FETCH), *store = find_stmt(&b.k->phases[2], AF_KSTMT_STORE);
+        cr_assert(s && store);
+        cr_expect(s->pick.once);
+        cr_expect(s->pick.distinct > 980 && s->pick.distinct < 985, "%g", s->pick.distinct);
+        cr_expect_eq(store->src[1], s->src[0]);
+        uint64_t once = b.k->hbm_bytes;
+        cr_expect(once < 4096 * 2048 + 1400 * 2048, "%llu", (unsigned long long)once); /* a third of what every index would read */
+        af_test_graph_deinit(&b.t);
+}
+
+Test(schedule_build, rows_that_hardly_repeat_come_as_they_are) {
+        struct built b;
+        build_text(&b, MANY("4096", "3000000"));
+        cr_assert_eq(b.r, 0, "%s", b.why);
+        cr_expect_eq(b.k->n_phases, 1);
+        const struct af_kstmt *s = find_stmt(&b.k->phases[0], AF_KSTMT_FETCH);
+        cr_assert_not_null(s);
+        cr_expect(s->pick.queued);
+        cr_expect_not(s->pick.once);
+        af_test_graph_deinit(&b.t);
+}
+
 #define IN_PLACE "'outputs':[{'value':'t','alias_of':'x'}]"
 /* Casts between float32 and a 16-bit float: to it, and from it. */
 static void count_casts(const struct af_kernel *k, enum af_dtype d, unsigned *ret_to, unsigned *ret_from) {
