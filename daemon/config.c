@@ -141,6 +141,8 @@ static const struct key keys[] = {
         {"cache_salt", parse_string, FIELD(cache_salt), NULL, 0, 0, "goes into every key"},
         {"allow_uid", parse_uids, FIELD(allow_uid), NULL, 0, 0, "users admitted besides root and the server's own"},
         {"jobs", parse_number, FIELD(jobs), "0", 0, 1024, "job processes at once; 0: one per core"},
+        {"host_jobs", parse_number, FIELD(host_jobs), "0", 0, 1024, "job processes of all servers of this host; 0: one per core"},
+        {"host_slots", parse_string, FIELD(host_slots), "autofused", 0, 0, "name of the slots that servers share; empty: none are"},
         {"min_free_mib", parse_number, FIELD(min_free_mib), "512", 0, MIB_MAX, "memory that must be available before another job starts"},
         {"job_memory_mib", parse_number, FIELD(job_memory_mib), "16384", 0, MIB_MAX, "address space of a job's process; 0: no limit"},
         {"store_map_mib", parse_number, FIELD(store_map_mib), "1024", 1, MIB_MAX, "the store's map at first"},

@@ -24,6 +24,8 @@ struct af_config {
         const char *const *extra_rules; /* NULL-terminated */
         struct af_config_uids allow_uid;
         uint64_t jobs;           /* processes at once; 0: one per core */
+        uint64_t host_jobs;      /* of all servers of the host; 0: one per core, or jobs where that is more */
+        const char *host_slots;  /* name of the slots that they share; empty: none are shared */
         uint64_t min_free_mib;   /* memory that must be available before another job starts */
         uint64_t job_memory_mib; /* address space of a job's process; 0: no limit */
         uint64_t store_map_mib, store_max_mib;

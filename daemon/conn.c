@@ -13,6 +13,7 @@
 
 #define MAX_ACCEPTS_PER_TURN 64
 #define MAX_READ_PER_TURN    (1u << 20)
+#define FRAMES_PER_TURN      64u /* of all connections that had something to say in the turn before, but one of each */
 #define READ_CHUNK           (256u << 10)
 
 static void on_poll(uv_poll_t *poll, int status, int events);
@@ -247,9 +248,11 @@ static enum step finish_frame(struct af_conn *conn) {
 
 static void read_frames(struct af_conn *conn) {
         size_t budget = MAX_READ_PER_TURN;
+        uint32_t n_frames = AF_MAX(1u, FRAMES_PER_TURN / AF_MAX(1u, conn->core->n_read_before));
         enum step step = STEP_MORE;
 
-        while (step == STEP_MORE && budget > 0 && conn->out_bytes < AF_MAX_OUT_BYTES && !conn->doomed) {
+        conn->core->n_read++;
+        while (step == STEP_MORE && budget > 0 && n_frames > 0 && conn->out_bytes < AF_MAX_OUT_BYTES && !conn->doomed) {
                 if (conn->n_head < sizeof(conn->head))
                         step = read_head(conn, &budget);
                 else if (conn->skip > 0)
@@ -259,8 +262,10 @@ static void read_frames(struct af_conn *conn) {
                 else
                         step = STEP_MORE;
                 if (step == STEP_MORE && conn->n_head == sizeof(conn->head) && conn->skip == 0 &&
-                    conn->body.size == conn->header.body_bytes)
+                    conn->body.size == conn->header.body_bytes) {
                         step = finish_frame(conn);
+                        n_frames--;
+                }
         }
         watch(conn);
 }

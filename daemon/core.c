@@ -157,6 +157,8 @@ static void adopt_config(struct af_core *core, struct af_config *config) {
         core->config = config;
         if (config->jobs == 0)
                 config->jobs = count_cores();
+        if (config->host_jobs == 0)
+                config->host_jobs = AF_MAX(config->jobs, count_cores());
 }
 
 /* Descriptors for clients and bundles. */
@@ -196,6 +198,13 @@ static int make_paths(struct af_core *core) {
 
 /* ---- life ---- */
 
+static void on_turn(uv_check_t *check) {
+        struct af_core *core = check->data;
+
+        core->n_read_before = core->n_read;
+        core->n_read = 0;
+}
+
 int af_core_init(struct af_core *core, uv_loop_t *loop, struct af_config *config) {
         core->loop = loop;
         adopt_config(core, config);
@@ -210,11 +219,14 @@ int af_core_init(struct af_core *core, uv_loop_t *loop, struct af_config *config
         af_list_init(&core->questions);
         af_list_init(&core->bundle_lru);
         af_workers_init(&core->workers);
+        af_negatives_init(&core->negatives);
         raise_limits(core);
         uv_timer_init(loop, &core->tick);
         uv_timer_init(loop, &core->kick);
         uv_timer_init(loop, &core->fd_timer);
-        core->tick.data = core->kick.data = core->fd_timer.data = core;
+        uv_check_init(loop, &core->turn);
+        uv_check_start(&core->turn, on_turn);
+        core->tick.data = core->kick.data = core->fd_timer.data = core->turn.data = core;
         af_events_init(core);
         af_gate_child_init(core);
         af_hot_init(core);
@@ -285,6 +297,7 @@ void af_core_reload(struct af_core *core, struct af_config *config) {
         adopt_config(core, config);
         (void)!af_core_make_env_config(core);
         af_bundle_cache_clear(core); /* what a fragment's default stands for may be another */
+        af_negatives_clear(&core->negatives);
         af_environments_invalidate(core);
         load_default_environment(core);
         af_gate_child_start(core);
@@ -352,6 +365,7 @@ void af_core_close(struct af_core *core) {
         uv_close((uv_handle_t *)&core->tick, NULL);
         uv_close((uv_handle_t *)&core->kick, NULL);
         uv_close((uv_handle_t *)&core->fd_timer, NULL);
+        uv_close((uv_handle_t *)&core->turn, NULL);
         af_events_close(core);
         af_gate_child_close(core);
         af_hot_close(core);
@@ -371,6 +385,7 @@ void af_core_deinit(struct af_core *core) {
         af_list_each (env, &core->environments, struct af_environment, link)
                 af_environment_free(env);
         af_clients_sweep(core, true);
+        af_negatives_clear(&core->negatives);
         af_hot_deinit(core);
         if (core->reserve_fd >= 0)
                 close(core->reserve_fd);

@@ -30,6 +30,7 @@
 #include "daemon/jobwire.h"
 #include "daemon/list.h"
 #include "daemon/listen.h"
+#include "daemon/negative.h"
 #include "daemon/records.h"
 #include "daemon/table.h"
 #include "daemon/worker.h"
@@ -216,6 +217,7 @@ struct af_flight {
         uint64_t publish_ns;            /* COMMIT: when that began */
         struct af_digest fragment;      /* KNOWN */
         struct af_blob *slot_map;       /* KNOWN */
+        struct af_blob *canon;          /* KNOWN: of the fragment, which may have failed and be asked for again before this is stored */
 };
 
 /* ---- kernels under way (kernel_build.c) ---- */
@@ -232,6 +234,7 @@ struct af_build {
         struct af_blob *toolchain_bytes; /* the environment's when it was begun */
         struct af_list flights;          /* that wait for it or have it: af_flight_kernel.in_kernel */
         bool failed, changed, retried_alone, stored;
+        bool alone;                /* its job runs with nothing beside it */
         struct af_failure failure; /* failed; before: what the job said */
         uint32_t job_fault;        /* AF_JOB_FAULT_* */
         uint64_t begin_ns;
@@ -241,7 +244,7 @@ struct af_build {
 struct af_core_stats {
         uint64_t n_requests, n_hits_memory, n_hits_store, n_joined, n_fragment_compiles, n_kernel_compiles, n_environment_loads, n_failures,
                 n_canceled, n_deadlines, n_retries, n_jobs_died, n_jobs_timed_out, n_orphans, n_connections, n_refused, n_protocol_errors,
-                n_not_stored;
+                n_not_stored, n_hits_negative;
 };
 
 struct af_maintenance; /* admin.c */
@@ -256,6 +259,8 @@ struct af_core {
         struct af_listener listener;
         uv_poll_t listen_poll, store_poll, ledger_poll;
         uv_timer_t tick, kick, fd_timer;
+        uv_check_t turn;
+        uint32_t n_read, n_read_before; /* connections read from in this turn of the loop, and in the one before */
         bool listening, ticking, fd_waiting;
         int reserve_fd; /* given up to refuse a connection when descriptors run out */
         uint64_t start_ns;
@@ -268,6 +273,7 @@ struct af_core {
         size_t bundle_bytes;
         uint32_t max_bundles; /* half of the descriptors; as many are for connections */
         struct af_workers workers;
+        struct af_negatives negatives;
         struct af_maintenance *maintenance; /* under way; NULL: none */
         bool draining, closing;
         uint64_t drain_ns;
@@ -355,7 +361,8 @@ void af_reply_error(struct af_conn *conn, uint64_t id, enum af_error_code code, 
 void af_reply_fatal(struct af_conn *conn, enum af_error_code code, const char *text); /* and closes after it */
 void af_reply_result(struct af_request *req, const struct af_digest *fragment, struct af_ready_bundle *bundle, enum af_hit hit,
                      uint64_t compile_us);
-void af_reply_progress(struct af_request *req, const char *text, uint32_t waiters);
+/* One frame of several that are sent together. */
+void af_reply_put_progress(struct af_buf *buf, const struct af_request *req, const char *text, uint32_t waiters, uint64_t now_ns);
 void af_reply_text(struct af_conn *conn, uint8_t type, uint64_t id, const char *text, size_t n);
 void af_reply_drain(struct af_conn *conn);
 

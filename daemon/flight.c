@@ -98,6 +98,7 @@ void af_flight_free(struct af_flight *f) {
         af_list_del(&f->all);
         af_flight_drop_input(f);
         af_blob_unref(f->slot_map);
+        af_blob_unref(f->canon);
         af_blob_unref(f->origins);
         af_blob_unref(f->stages);
         af_target_deinit(&f->target);

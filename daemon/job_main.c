@@ -83,6 +83,16 @@ static int take_message_fd(void) {
         return fcntl(AF_JOB_LIFELINE_FD, F_SETFD, FD_CLOEXEC) < 0 ? -errno : 0;
 }
 
+static void send_peak(void) {
+        struct rusage self = {0}, children = {0};
+        uint32_t mib;
+
+        getrusage(RUSAGE_SELF, &self);
+        getrusage(RUSAGE_CHILDREN, &children);
+        mib = (uint32_t)((self.ru_maxrss + children.ru_maxrss + 1023) / 1024);
+        af_job_send(AF_JOB_MSG_PEAK, &mib, sizeof(mib));
+}
+
 static int run(struct af_arena *arena, const struct af_job_request *r) {
         switch (r->kind) {
         case AF_JOB_ENV:
@@ -99,6 +109,7 @@ int main(int argc, char **argv) {
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
         AF_CLEANUP(af_buf_deinit) struct af_buf buf = AF_BUF_INIT;
         struct af_job_request request;
+        int r;
 
         af_arena_init(&arena, 0);
         if (take_message_fd() < 0 || getsid(0) != getpid()) {
@@ -113,5 +124,8 @@ int main(int argc, char **argv) {
         if (af_io_read_fd(0, MAX_REQUEST_BYTES, &buf) < 0 || af_jobwire_read(&arena, buf.data, buf.size, &request) < 0)
                 return 2;
         set_limits(&request.limits);
-        return run(&arena, &request);
+        r = run(&arena, &request);
+        if (r == 0)
+                send_peak();
+        return r;
 }

@@ -58,6 +58,7 @@ enum af_job_message {
         AF_JOB_MSG_BINARY = 4, /* COMPILE */
         AF_JOB_MSG_TRACE = 5,  /* text for the log */
         AF_JOB_MSG_STAGES = 7, /* PLAN, before the plan: field words that describe the fragment, u32 n, then field name, u64 us each */
+        AF_JOB_MSG_PEAK = 8,   /* at the end: u32 MiB, the resident set of the job and of the largest process that it ran */
         AF_JOB_MSG_ERROR = 6,  /* u32 enum af_error_code, u32 AF_JOB_FAULT_*, text */
 };
 enum {

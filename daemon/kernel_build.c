@@ -92,6 +92,8 @@ static void job_failed(struct af_build *k) {
                 k->changed = true;
                 tell(k);
         } else if (k->job_fault != AF_JOB_FAULT_KILLED || !retry(k)) {
+                if (k->job_fault == AF_JOB_FAULT_NONE && k->failure.code == AF_ERROR_COMPILE)
+                        af_negative_note(&k->core->negatives, &k->link.key, k->failure.text, k->alone, k->core->tmp_dir, af_clock_now_ns());
                 k->failed = true;
                 tell(k);
         }
@@ -114,6 +116,7 @@ static void on_end(void *owner, const struct af_worker_end *end) {
                 k->binary = k->binary_told;
                 k->binary_told = NULL;
                 k->core->stats.n_kernel_compiles++;
+                af_negative_forget(&k->core->negatives, &k->link.key);
                 af_ledger_stage(k->core->ledger, &k->fragment, &k->env->digest, &k->link.key, "compile", end->run_us);
                 tell(k);
         }
@@ -137,6 +140,7 @@ static const struct af_worker_ops ops = {make_input, on_message, on_end};
 static void start(struct af_build *k, bool alone) {
         af_failure_deinit(&k->failure);
         k->job_fault = 0;
+        k->alone = alone;
         k->worker = af_worker_start(k->core, AF_JOB_COMPILE, alone, k, &ops);
         af_worker_set_label(k->worker, k->symbol);
         if (!k->worker) {
@@ -153,6 +157,19 @@ struct af_build *af_build_get(struct af_core *core, const struct af_digest *key)
         if (k)
                 k->refs++;
         return k;
+}
+
+/* True where it failed twice already: then it has. One that failed once runs alone, so that it shows whose fault it is. */
+static bool known_to_fail(struct af_build *k) {
+        const char *text = af_negative_get(&k->core->negatives, &k->link.key, af_clock_now_ns());
+
+        if (text) {
+                k->core->stats.n_hits_negative++;
+                k->failure = af_failure_make(AF_ERROR_COMPILE, false, "%s", text);
+                k->failed = true;
+        }
+        k->alone = af_negative_suspected(&k->core->negatives, &k->link.key, af_clock_now_ns());
+        return k->failed;
 }
 
 /* Of a failed or outdated one nobody new gets hold. */
@@ -173,8 +190,10 @@ struct af_build *af_build_new(struct af_core *core, const struct af_digest *key,
         k->source = af_blob_ref(source);
         k->toolchain_bytes = af_blob_ref(env->toolchain);
         af_digest_table_add(&core->kernel_table, &k->link);
+        if (k->symbol && k->toolchain && known_to_fail(k))
+                return k;
         if (k->symbol && k->toolchain)
-                k->worker = af_worker_start(core, AF_JOB_COMPILE, false, k, &ops);
+                k->worker = af_worker_start(core, AF_JOB_COMPILE, k->alone, k, &ops);
         af_worker_set_label(k->worker, k->symbol);
         if (!k->worker) {
                 af_build_unref(k);

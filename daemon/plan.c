@@ -60,6 +60,8 @@ static void text_known(struct af_flight *f, const struct af_job_key *key, struct
         char hex[AF_DIGEST_HEX_SIZE];
 
         f->fragment = key->fragment;
+        af_blob_unref(f->canon);
+        f->canon = af_blob_ref(canon);
         if (g) {
                 af_list_each (req, &f->waiters, struct af_request, in_flight) {
                         req->joined = true;

@@ -87,19 +87,13 @@ void af_reply_result(struct af_request *req, const struct af_digest *fragment, s
         af_conn_send_bundle(conn, &buf, af_ready_bundle_ref(bundle), pass_fd);
 }
 
-void af_reply_progress(struct af_request *req, const char *text, uint32_t waiters) {
-        struct af_buf buf = AF_BUF_INIT;
-        size_t at;
+void af_reply_put_progress(struct af_buf *buf, const struct af_request *req, const char *text, uint32_t waiters, uint64_t now_ns) {
+        size_t at = begin(buf, AF_FRAME_PROGRESS, req->id);
 
-        /* A peer that is behind does not need the news. */
-        if (req->conn->out_head)
-                return;
-        at = begin(&buf, AF_FRAME_PROGRESS, req->id);
-        af_frame_field_str(&buf, AF_TAG_TEXT, text);
-        af_frame_field_u64(&buf, AF_TAG_ELAPSED_MS, (af_clock_now_ns() - req->begin_ns) / 1000000);
-        af_frame_field_u32(&buf, AF_TAG_WAITERS, waiters);
-        af_frame_end(&buf, at);
-        af_conn_send(req->conn, &buf);
+        af_frame_field_str(buf, AF_TAG_TEXT, text);
+        af_frame_field_u64(buf, AF_TAG_ELAPSED_MS, (now_ns - req->begin_ns) / 1000000);
+        af_frame_field_u32(buf, AF_TAG_WAITERS, waiters);
+        af_frame_end(buf, at);
 }
 
 void af_reply_text(struct af_conn *conn, uint8_t type, uint64_t id, const char *text, size_t n) {

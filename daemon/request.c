@@ -9,7 +9,8 @@
 #include "compiler/graph/key.h"
 #include "daemon/core.h"
 
-#define PROGRESS_NS 1000000000ull
+#define PROGRESS_NS    1000000000ull
+#define PROGRESS_PER_S 64u /* news on one connection: with more requests each is told less often */
 
 static void request_free(struct af_request *req) {
         af_list_del(&req->in_conn);
@@ -268,20 +269,17 @@ static void submit_text(struct af_request *req, struct af_blob *text) {
         af_digest_bytes("autofuse.text/1", text->data, text->size, &d);
         f = af_flight_find(core, &d);
         if (known_text(core, &d, f, &fragment, &req->slot_map)) {
-                if (submit_fragment(req, &fragment, NULL))
+                if (submit_fragment(req, &fragment, f ? f->canon : NULL))
                         return;
-                /* The fragment itself was evicted. */
+                /* The fragment itself was evicted, or never stored. */
                 af_blob_clear(&req->slot_map);
         }
-        if (f && f->state != AF_FLIGHT_KNOWN) {
+        if (f) {
                 req->joined = true;
                 af_flight_join(f, req);
                 af_event_joined(req, f->n_waiters);
         } else if (req->lookup_only) {
                 not_found(req);
-        } else if (f) {
-                /* Known, but gone from the store before its record was written: rare; ask again. */
-                fail_new(req, AF_ERROR_BUSY, true, "evicted meanwhile");
         } else {
                 enter_new_flight(req, &d, true, text, NULL);
         }
@@ -306,7 +304,8 @@ void af_request_submit(struct af_request *req, bool is_text, struct af_blob *byt
 
 /* ---- time ---- */
 
-static void tick_one(struct af_request *req, uint64_t now_ns) {
+/* Ends it, or adds what its client is told to news. */
+static void tick_one(struct af_request *req, uint64_t now_ns, struct af_buf *news) {
         struct af_core *core = req->conn->core;
         char text[200];
 
@@ -321,17 +320,23 @@ static void tick_one(struct af_request *req, uint64_t now_ns) {
                         af_flight_left(f);
                 return;
         }
-        if (now_ns - req->progress_ns < PROGRESS_NS || !req->flight)
-                return;
+        if (now_ns - req->progress_ns < PROGRESS_NS * (1 + req->conn->n_requests / PROGRESS_PER_S) || !req->flight || req->conn->out_head)
+                return; /* a peer that is behind does not need the news */
         req->progress_ns = now_ns;
         snprintf(text, sizeof(text), "%s, %llu s, waited for by %u", af_flight_doing(req->flight),
                  (unsigned long long)((now_ns - req->begin_ns) / 1000000000), req->flight->n_waiters);
-        af_reply_progress(req, text, req->flight->n_waiters);
+        af_reply_put_progress(news, req, text, req->flight->n_waiters, now_ns);
 }
 
 bool af_requests_tick(struct af_core *core, uint64_t now_ns) {
-        af_list_each (conn, &core->conns, struct af_conn, link)
+        af_list_each (conn, &core->conns, struct af_conn, link) {
+                struct af_buf news = AF_BUF_INIT;
+
                 af_list_each (req, &conn->requests, struct af_request, in_conn)
-                        tick_one(req, now_ns);
+                        tick_one(req, now_ns, &news);
+                if (news.size)
+                        af_conn_send(conn, &news);
+                af_buf_deinit(&news);
+        }
         return core->n_requests > 0;
 }

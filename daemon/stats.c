@@ -100,6 +100,7 @@ void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
                 {"hits_memory", s->n_hits_memory},
                 {"hits_store", s->n_hits_store},
                 {"joined", s->n_joined},
+                {"hits_negative", s->n_hits_negative},
                 {"fragment_compiles", s->n_fragment_compiles},
                 {"kernel_compiles", s->n_kernel_compiles},
                 {"environment_loads", s->n_environment_loads},
@@ -118,8 +119,12 @@ void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
         put_counts(buf, counts, AF_ARRAY_SIZE(counts));
         af_buf_printf(buf, ",\"in_flight\":{\"connections\":%u,\"requests\":%u,\"fragments\":%u,\"kernels\":%u}", core->n_conns,
                       core->n_requests, core->flight_table.n, core->kernel_table.n);
-        af_buf_printf(buf, ",\"jobs\":{\"running\":%u,\"queued\":%u,\"slots\":%llu,\"busy_us\":%llu}", w->n_running, w->sched.n_jobs,
-                      (unsigned long long)core->config->jobs, (unsigned long long)af_workers_busy_us(w, af_clock_now_ns()));
+        af_buf_printf(
+                buf,
+                ",\"jobs\":{\"running\":%u,\"queued\":%u,\"slots\":%llu,\"busy_us\":%llu,\"plan_peak_mib\":%llu,\"compile_peak_mib\":%llu}",
+                w->n_running, w->sched.n_jobs, (unsigned long long)core->config->jobs,
+                (unsigned long long)af_workers_busy_us(w, af_clock_now_ns()), (unsigned long long)w->peak_mib[AF_JOB_PLAN],
+                (unsigned long long)w->peak_mib[AF_JOB_COMPILE]);
         af_buf_printf(buf, ",\"watchers\":{\"now\":%u,\"events\":%llu,\"lost\":%llu},\"running\":", core->events.n_watchers,
                       (unsigned long long)core->events.n_made, (unsigned long long)core->events.n_lost);
         af_workers_json(w, buf);

@@ -13,9 +13,11 @@
 #include "base/io.h"
 #include "base/json_text.h"
 #include "base/log.h"
+#include "daemon/capacity.h"
 #include "daemon/core.h"
 
 #define EOF_WAIT_NS 2000000000ull /* for the pipe's end after the process is gone */
+#define MEMORY_NS   100000000ull  /* how long what was read of it holds */
 
 struct af_worker {
         struct af_list link;
@@ -30,7 +32,7 @@ struct af_worker {
         uv_process_t process;
         uv_pipe_t out;
         unsigned n_handles; /* open ones; freed at 0 */
-        int lifeline;
+        int lifeline, host_slot;
         pid_t pid;
         uint64_t queued_ns, started_ns, deadline_ns, exited_ns, oom_before;
         int64_t status;
@@ -63,6 +65,8 @@ static void worker_free(struct af_worker *w) {
         af_buf_deinit(&w->rx);
         if (w->lifeline >= 0)
                 close(w->lifeline);
+        if (w->host_slot >= 0)
+                close(w->host_slot);
         free(w);
 }
 
@@ -80,10 +84,6 @@ static uint64_t proc_number(const char *path, const char *name) {
         text[n] = 0;
         p = strstr(text, name);
         return p ? strtoull(p + strlen(name), NULL, 10) : 0;
-}
-
-static bool memory_low(const struct af_core *core) {
-        return proc_number("/proc/meminfo", "MemAvailable:") / 1024 < core->config->min_free_mib;
 }
 
 static uint64_t oom_kills(void) {
@@ -129,6 +129,9 @@ static void finalize(struct af_worker *w) {
         w->finalized = true;
         af_list_del(&w->link);
         count_running(all, -1);
+        if (w->host_slot >= 0)
+                close(w->host_slot);
+        w->host_slot = -1;
         af_sched_remove(&all->sched, &w->job, slot_us(w, end.run_us));
         if (end.finished)
                 all->mean_us[w->kind] = all->mean_us[w->kind] ? (all->mean_us[w->kind] * 7 + end.run_us) / 8 : end.run_us;
@@ -178,6 +181,13 @@ static uint32_t get_u32(const uint8_t *p) {
         return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
+static void take_peak(struct af_worker *w, const uint8_t *p, size_t n) {
+        uint64_t *mib = &w->core->workers.peak_mib[w->kind];
+
+        if (n == 4)
+                *mib = af_memory_estimate(*mib, get_u32(p));
+}
+
 static void take_messages(struct af_worker *w) {
         size_t at = 0;
 
@@ -191,8 +201,11 @@ static void take_messages(struct af_worker *w) {
                 }
                 if (w->rx.size - at - 8 < n)
                         break;
-                w->got_message = true;
-                if (!w->canceled)
+                if (type == AF_JOB_MSG_PEAK)
+                        take_peak(w, w->rx.data + at + 8, n);
+                else
+                        w->got_message = true;
+                if (!w->canceled && type != AF_JOB_MSG_PEAK)
                         w->ops->on_message(w->owner, type, w->rx.data + at + 8, n);
                 at += 8 + (size_t)n;
         }
@@ -298,6 +311,7 @@ static void start(struct af_worker *w) {
         af_list_del(&w->link);
         w->priority = af_sched_priority(&w->job);
         af_sched_start(&all->sched, &w->job, slot_us(w, all->mean_us[w->kind]));
+        count_running(all, 1);
         w->started = true;
         w->started_ns = af_clock_now_ns();
         w->oom_before = oom_kills();
@@ -309,6 +323,7 @@ static void start(struct af_worker *w) {
 
                 af_log(AF_LOG_ERROR, "cannot start %s: %s", w->core->job_path, strerror(-r));
                 w->canceled = true;
+                count_running(all, -1);
                 af_sched_remove(&all->sched, &w->job, 0);
                 w->ops->on_end(w->owner, &end);
                 if (w->n_handles == 2)
@@ -319,11 +334,35 @@ static void start(struct af_worker *w) {
         w->pid = w->process.pid;
         af_orphan_record(w->core->state_dir, w->pid);
         af_list_append(&all->running, &w->link);
-        count_running(all, 1);
         all->alone = w->alone;
         job = job_of(w);
         af_event_job_start(w->core, &job);
         uv_read_start((uv_stream_t *)&w->out, on_alloc, on_read);
+}
+
+/* Whether less would be left than is to be kept, once this one and those that began a moment ago have grown. */
+static bool memory_low(struct af_core *core, enum af_job_kind kind) {
+        struct af_workers *all = &core->workers;
+        uint64_t now = af_clock_now_ns(), coming = all->peak_mib[kind];
+
+        if (!all->memory_ns || now - all->memory_ns > MEMORY_NS) {
+                all->memory_ns = now;
+                all->available_mib = af_memory_available_mib("");
+        }
+        af_list_each (w, &all->running, struct af_worker, link)
+                if (now - w->started_ns < all->mean_us[w->kind] * 500 || w->started_ns > all->memory_ns)
+                        coming += all->peak_mib[w->kind];
+        return all->available_mib < core->config->min_free_mib + coming;
+}
+
+/* A slot of the host for it. True where it has one, or no other server is to be minded. */
+static bool host_slot(struct af_worker *w) {
+        const struct af_config *c = w->core->config;
+
+        if (!c->host_slots[0] || w->host_slot >= 0)
+                return true;
+        w->host_slot = af_host_slot_take(c->host_slots, (unsigned)c->host_jobs);
+        return w->host_slot != -EAGAIN;
 }
 
 static void schedule(struct af_core *core) {
@@ -335,7 +374,10 @@ static void schedule(struct af_core *core) {
 
                 if (all->n_running >= slots || all->alone || (w->alone && all->n_running > 0))
                         break;
-                if (all->n_running > 0 && memory_low(core))
+                /* One job may always run: a server that waited for memory or for other servers might wait for ever. */
+                if (all->n_running > 0 && memory_low(core, w->kind))
+                        break;
+                if (!host_slot(w) && all->n_running > 0)
                         break;
                 start(w);
         }
@@ -346,8 +388,14 @@ struct af_worker *af_worker_start(struct af_core *core, enum af_job_kind kind, b
 
         if (!w)
                 return NULL;
-        *w = (struct af_worker){
-                .core = core, .kind = kind, .alone = alone, .owner = owner, .ops = ops, .lifeline = -1, .queued_ns = af_clock_now_ns()};
+        *w = (struct af_worker){.core = core,
+                                .kind = kind,
+                                .alone = alone,
+                                .owner = owner,
+                                .ops = ops,
+                                .lifeline = -1,
+                                .host_slot = -1,
+                                .queued_ns = af_clock_now_ns()};
         /* Compiles before plans: they finish fragments. */
         af_sched_add(&core->workers.sched, &w->job, kind == AF_JOB_COMPILE ? AF_SCHED_RANK_FIRST : AF_SCHED_RANK_SECOND);
         af_list_append(&core->workers.queued, &w->link);

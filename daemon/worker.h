@@ -41,9 +41,11 @@ struct af_workers {
         struct af_sched sched;
         struct af_list queued, running;
         uint32_t n_running;
-        bool alone;                           /* the one that runs tolerates no other */
-        uint64_t mean_us[AF_JOB_COMPILE + 1]; /* of the last jobs of this kind, weighted */
-        uint64_t busy_us, counted_ns;         /* slot time used, until counted_ns */
+        bool alone;                            /* the one that runs tolerates no other */
+        uint64_t mean_us[AF_JOB_COMPILE + 1];  /* of the last jobs of this kind, weighted */
+        uint64_t peak_mib[AF_JOB_COMPILE + 1]; /* their resident sets (capacity.h) */
+        uint64_t available_mib, memory_ns;     /* memory, and when it was read; 0: never */
+        uint64_t busy_us, counted_ns;          /* slot time used, until counted_ns */
 };
 
 void af_workers_init(struct af_workers *w);

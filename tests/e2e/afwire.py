@@ -233,7 +233,7 @@ class Server:
             options = {'job_path': FAKEJOB, 'rules_dir': self.rules, **options}
             if not os.path.exists(self.rules + '/env'):
                 self.set_environment('one')
-        self.options = {'socket': self.path, 'state_dir': self.state, 'store_map_mib': 16, 'log_level': 'debug', 'gate': 'off', **options}
+        self.options = {'socket': self.path, 'state_dir': self.state, 'store_map_mib': 16, 'host_slots': '', 'log_level': 'debug', 'gate': 'off', **options}
         self.process = None
         self.log = os.path.join(self.base, 'log')
 

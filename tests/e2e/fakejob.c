@@ -4,7 +4,7 @@
  * words:
  *
  *   kernels=a,b   one kernel per name      plan=ok|fail|crash|hang    plan_ms=N
- *   size=N        bytes of each binary     compile=ok|fail|crash|hang|empty|killed|changed|once   compile_ms=N
+ *   size=N        bytes of each binary (its name, then noise)     compile=ok|fail|crash|hang|empty|killed|changed|once   compile_ms=N
  *   soc=NAME      target
  *
  * JSON text is `{"fake": "WORDS"}`; its canonical form is WORDS. The environment's digest is over the salt and the file RULES_DIR/env.
@@ -191,6 +191,8 @@ static void fill(uint8_t *p, size_t n, const char *name) {
                 x = x * 6364136223846793005u + 1442695040888963407u;
                 p[i] = (uint8_t)(x >> 56);
         }
+        if (n > strlen(name))
+                memcpy(p, name, strlen(name) + 1);
 }
 
 static void run_compile(const struct af_job_request *r) {

@@ -144,6 +144,25 @@ def compile_errors_are_the_same_twice():
         c.close()
 
 
+def a_compile_error_is_remembered_after_the_second_run():
+    """C14: with the same text and code; a clear, and another toolchain, begin anew."""
+    with Server() as s:
+        c = s.client()
+        seen = [c.ask('kernels=bad compile=fail') for _ in range(4)]
+        assert {(a.code, a.text, a.retryable) for a in seen} == {('compile', seen[0].text, False)}, seen
+        st = c.stats()
+        assert st['hits_negative'] == 2 and st['kernel_compiles'] == 0, st
+        assert expect(c.ask('kernels=good')).hit == HIT_COMPILED
+        assert c.clear().kind == CLEAR
+        expect(c.ask('kernels=bad compile=fail'), ERROR, 'compile')
+        assert c.stats()['hits_negative'] == 2
+        expect(c.ask('kernels=bad compile=ok'))  # the compiler has come to reason: what was suspected is forgotten
+        expect(c.ask('kernels=killed compile=killed'), ERROR, 'job_died')
+        expect(c.ask('kernels=killed compile=killed'), ERROR, 'job_died')
+        expect(c.ask('kernels=killed'))
+        c.close()
+
+
 def one_bad_kernel_fails_only_its_fragment():
     with Server(jobs=4) as s:
         c = s.client()
@@ -323,7 +342,7 @@ def large_bundles_come_as_one_sealed_memfd():
 
 if __name__ == '__main__':
     sys.exit(run([one_request, restart_serves_from_the_store, sixty_four_clients_at_a_barrier, texts, texts_join_the_fragment_under_way, lookup_only,
-                  clear, compile_errors_are_the_same_twice, one_bad_kernel_fails_only_its_fragment, a_missing_kernel_alone_is_recompiled,
+                  clear, compile_errors_are_the_same_twice, a_compile_error_is_remembered_after_the_second_run, one_bad_kernel_fails_only_its_fragment, a_missing_kernel_alone_is_recompiled,
                   a_changed_environment_is_seen_within_a_second, a_toolchain_that_keeps_changing_ends_in_a_retryable_error, unknown_targets_are_named,
                   waiters_see_progress, deadlines, job_timeouts, cancel_on_disconnect, cancel_frame, slots_are_never_exceeded,
                   large_bundles_come_as_one_sealed_memfd]))
