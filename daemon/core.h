@@ -131,7 +131,7 @@ struct af_request {
         struct af_list wants; /* jobs (scheduler.h) */
         uint64_t id, begin_ns, deadline_ns, progress_ns;
         uint8_t priority;
-        bool lookup_only, joined, is_text;
+        bool lookup_only, joined, is_text, wants_parts;
         struct af_blob *slot_map; /* text requests, once known */
 };
 
@@ -432,6 +432,12 @@ void af_flight_fallbacks(struct af_flight *f);
 void af_flight_start_plan(struct af_flight *f);
 /* Kernels of a skeleton: from the store, from live kernels, or compiled anew. *ret_replan where a source is missing. */
 int af_flight_gather(struct af_flight *f, bool *ret_replan) AF_WARN_UNUSED;
+
+/* part.c */
+/* What is there of its flight's bundle goes to a request that asked for parts. */
+void af_parts_ready(struct af_request *req);
+/* A kernel that was just compiled goes to all who wait for it and asked for parts. */
+void af_parts_kernel(const struct af_build *k);
 
 /* publish.c */
 void af_flight_publish(struct af_flight *f);

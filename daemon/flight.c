@@ -63,6 +63,7 @@ void af_flight_join(struct af_flight *f, struct af_request *req) {
         for (uint32_t i = 0; i < f->n_kernels; i++)
                 if (f->kernels[i].kernel)
                         af_worker_want(f->kernels[i].kernel->worker, req);
+        af_parts_ready(req);
 }
 
 void af_flight_drop_plan(struct af_flight *f) {
@@ -203,6 +204,13 @@ static void answer_stored(struct af_flight *f, struct af_ready_bundle *bundle) {
         af_flight_free(f);
 }
 
+static void wait_for_kernels(struct af_flight *f) {
+        f->state = AF_FLIGHT_KERNELS;
+        af_list_each (req, &f->waiters, struct af_request, in_flight)
+                af_parts_ready(req);
+        af_flight_advance(f);
+}
+
 static void look_up(struct af_flight *f) {
         struct af_ready_bundle *bundle = NULL;
         struct af_blob *skeleton = NULL;
@@ -225,8 +233,7 @@ static void look_up(struct af_flight *f) {
                 /* The bundle is there, a kernel of it is gone: that one alone is compiled again. */
                 f->skeleton = skeleton;
                 if (af_flight_gather(f, &replan) == 0 && !replan) {
-                        f->state = AF_FLIGHT_KERNELS;
-                        af_flight_advance(f);
+                        wait_for_kernels(f);
                         return;
                 }
                 af_flight_drop_plan(f);
@@ -247,8 +254,7 @@ static void check_plan(struct af_flight *f) {
         r = af_flight_gather(f, &replan);
         if (r == 0 && !replan) {
                 af_flight_fallbacks(f);
-                f->state = AF_FLIGHT_KERNELS;
-                af_flight_advance(f);
+                wait_for_kernels(f);
                 return;
         }
         struct af_failure failure = af_failure_make(r == -ENOMEM ? AF_ERROR_BUSY : AF_ERROR_INTERNAL, r == -ENOMEM,

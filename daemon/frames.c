@@ -181,6 +181,8 @@ static void on_submit(struct af_conn *conn, const struct af_frame_header *h, con
         }
         bytes = af_blob_copy(f.p, f.n);
         req = bytes ? request_new(conn, h, lookup_only) : NULL;
+        if (req)
+                req->wants_parts = af_frame_find(body, n, AF_TAG_PARTS, 1, &flag) && flag.p[0];
         if (req) {
                 bool named = af_frame_find(body, n, AF_TAG_ORIGINS, 0, &flag) && flag.n <= MAX_ORIGINS;
 

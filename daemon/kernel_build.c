@@ -117,6 +117,7 @@ static void on_end(void *owner, const struct af_worker_end *end) {
                 k->binary_told = NULL;
                 k->core->stats.n_kernel_compiles++;
                 af_negative_forget(&k->core->negatives, &k->link.key);
+                af_parts_kernel(k);
                 af_ledger_stage(k->core->ledger, &k->fragment, &k->env->digest, &k->link.key, "compile", end->run_us);
                 tell(k);
         }

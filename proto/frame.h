@@ -26,7 +26,7 @@ enum af_frame_type {
         AF_FRAME_HELLO = 1,     /* both ways, first; see tags */
         AF_FRAME_SUBMIT = 2,    /* client: compile or look up */
         AF_FRAME_PROGRESS = 3,  /* server: TEXT, ELAPSED_MS, WAITERS */
-        AF_FRAME_PART = 4,      /* server: one finished kernel of a fragment (issue of streamed results); may be ignored */
+        AF_FRAME_PART = 4,      /* server, where SUBMIT asked for PARTS: KEY, PART, N_PARTS, BUNDLE; may be ignored */
         AF_FRAME_RESULT = 5,    /* server: KEY, HIT, bundle as BUNDLE bytes or a sealed memfd (n_fds 1, BUNDLE_BYTES) */
         AF_FRAME_ERROR = 6,     /* server: CODE, RETRYABLE, TEXT */
         AF_FRAME_CANCEL = 7,    /* client: the request id is no longer wanted; answered by ERROR canceled */
@@ -75,6 +75,9 @@ enum af_frame_tag {
         AF_TAG_TWIN = 50, /* u8 */
         AF_TAG_DONE = 51, /* u64 of TOTAL, in the PROGRESS of MAINTAIN */
         AF_TAG_TOTAL = 52,
+        AF_TAG_PARTS = 56,   /* u8 1, in SUBMIT: PART frames are wanted */
+        AF_TAG_PART = 57,    /* u32: 0 the skeleton, i the binary of its kernel i-1, in BUNDLE */
+        AF_TAG_N_PARTS = 58, /* u32: kernels and one */
 };
 #define AF_CAP_MEMFD 1u
 /* Client: takes the hot area. Server: has epochs; answers are asked for again where no area tells that they are still in force. */

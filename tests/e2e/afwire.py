@@ -6,6 +6,7 @@ HELLO, SUBMIT, PROGRESS, PART, RESULT, ERROR, CANCEL, TOUCH, DRAIN, STATS, CLEAR
 VERSIONS, CAPABILITIES, CANON_VERSION, PEER_NAME, ENV_DIGEST = 1, 2, 3, 4, 5
 CANON, TEXT_JSON, ORIGINS, KEY, HIT, BUNDLE, BUNDLE_BYTES, SLOT_MAP, CODE, RETRYABLE, TEXT, ELAPSED_MS, WAITERS, COMPILE_US, LOOKUP_ONLY = range(16, 31)
 EVENT_TEXT, LOST, FRAGMENT, QUERY, PEER_KIND = range(40, 45)
+PARTS, PART_INDEX, N_PARTS = 56, 57, 58
 HIT_COMPILED, HIT_JOINED, HIT_STORE = 0, 1, 2
 CODES = ['', 'protocol', 'version', 'refused', 'invalid', 'too_large', 'compile', 'deadline', 'canceled', 'draining', 'busy', 'job_died', 'internal',
          'not_found', 'toolchain', 'storage']
@@ -120,11 +121,13 @@ class Client:
         body, self.buf = self.buf[32:32 + n], self.buf[32 + n:]
         return Answer(kind, request, body, self.fds.pop(0) if n_fds else None)
 
-    def send(self, what, text=False, deadline=0, priority=0, lookup=False):
+    def send(self, what, text=False, deadline=0, priority=0, lookup=False, parts=False):
         request, self.next = self.next, self.next + 1
         body = field(TEXT_JSON if text else CANON, what if isinstance(what, bytes) else what.encode())
         if lookup:
             body += field(LOOKUP_ONLY, b'\1')
+        if parts:
+            body += field(PARTS, b'\1')
         self.sock.sendall(frame(SUBMIT, request, body, deadline, priority))
         return request
 

@@ -158,6 +158,25 @@ def a_queued_job_belongs_to_those_who_wait():
         s.no_leftovers()
 
 
+def servers_of_a_host_share_slots():
+    """C13: two of them run no more than the host's bound and one each; slots end with their server."""
+    name = f'autofused-test-{os.getpid()}'
+    with Server(jobs=2, host_jobs=2, host_slots=name) as a, Server(jobs=2, host_jobs=2, host_slots=name) as b:
+        c, d = a.client(), b.client()
+        for i in range(3):
+            c.send(f'kernels=a{i} compile=hang')
+        eventually(lambda: c.stats()['jobs']['running'] == 2 and c.stats()['in_flight']['kernels'] == 2, 'both slots are taken')
+        for i in range(2):
+            d.send(f'kernels=b{i} compile=hang')
+        eventually(lambda: (lambda j: j['running'] == 1 and j['queued'] == 1)(d.stats()['jobs']), 'one job of the other server runs')
+        for _ in range(20):
+            assert d.stats()['jobs']['running'] == 1
+        a.process.kill()
+        eventually(lambda: d.stats()['jobs']['running'] == 2, 'the slots are free again')
+        c.close(), d.close()
+        b.no_leftovers()
+
+
 def quotas_of_a_user():
     with Server(jobs=1, allow_uid=NOBODY, user_requests=20, user_connections=5, user_held_mib=1, max_queue=30) as s:
         os.chmod(s.base, 0o755), os.chmod(s.base + '/run', 0o755)
@@ -194,4 +213,4 @@ def quotas_of_a_user():
 
 if __name__ == '__main__':
     needs_root = [users_before_processes, quotas_of_a_user] if os.geteuid() == 0 else []
-    sys.exit(run([each_process_gets_its_share_beside_a_flood, a_waiting_rank_goes_before_warm_up, a_queued_job_belongs_to_those_who_wait, *needs_root]))
+    sys.exit(run([each_process_gets_its_share_beside_a_flood, a_waiting_rank_goes_before_warm_up, a_queued_job_belongs_to_those_who_wait, servers_of_a_host_share_slots, *needs_root]))

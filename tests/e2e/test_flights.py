@@ -246,6 +246,41 @@ def waiters_see_progress():
         c.close(), d.close()
 
 
+def parts_come_as_they_are_ready():
+    """The skeleton, then each kernel once it is compiled, to everyone who asked for parts, joined or not; then the whole."""
+    with Server(jobs=4) as s:
+        c, late, plain = s.client(), s.client(), s.client()
+        expect(c.ask('kernels=old'))
+        words = 'kernels=old,fast,slow compile_ms=0'
+        # The kernel `slow` is under way already, for somebody else, and takes its time.
+        other = s.client()
+        j = other.send('kernels=slow compile_ms=5000')
+        eventually(lambda: s.stats()['in_flight']['kernels'] == 1, 'the slow one compiles')
+        i = c.send(words, parts=True)
+        k = plain.send(words)
+        got = {c: {}, late: {}}
+
+        def read(client, n):
+            while len(got[client]) < n:
+                a = client.wait()
+                assert a.kind == PART, a
+                assert struct.unpack('<I', a.fields[N_PARTS])[0] == 4
+                got[client][struct.unpack('<I', a.fields[PART_INDEX])[0]] = a
+        read(c, 4)
+        m = late.send(words, parts=True)
+        whole = expect(c.wait(i))
+        assert set(whole.binaries().values()) == {got[c][n].fields[BUNDLE] for n in (1, 2, 3)}
+        assert all(a.key == whole.key for a in got[c].values())
+        a = late.wait()
+        while a.kind == PART:
+            index = struct.unpack('<I', a.fields[PART_INDEX])[0]
+            assert a.fields[BUNDLE] == got[c][index].fields[BUNDLE]
+            a = late.wait()
+        expect(a), expect(other.wait(j))
+        assert plain.wait(k).kind == RESULT  # and no part: it did not ask
+        [x.close() for x in (c, late, plain, other)]
+
+
 def deadlines():
     with Server() as s:
         c = s.client()
@@ -344,5 +379,5 @@ if __name__ == '__main__':
     sys.exit(run([one_request, restart_serves_from_the_store, sixty_four_clients_at_a_barrier, texts, texts_join_the_fragment_under_way, lookup_only,
                   clear, compile_errors_are_the_same_twice, a_compile_error_is_remembered_after_the_second_run, one_bad_kernel_fails_only_its_fragment, a_missing_kernel_alone_is_recompiled,
                   a_changed_environment_is_seen_within_a_second, a_toolchain_that_keeps_changing_ends_in_a_retryable_error, unknown_targets_are_named,
-                  waiters_see_progress, deadlines, job_timeouts, cancel_on_disconnect, cancel_frame, slots_are_never_exceeded,
+                  waiters_see_progress, parts_come_as_they_are_ready, deadlines, job_timeouts, cancel_on_disconnect, cancel_frame, slots_are_never_exceeded,
                   large_bundles_come_as_one_sealed_memfd]))
