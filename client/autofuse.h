@@ -91,9 +91,11 @@ struct autofuse_options {
          */
         void (*log)(void *userdata, enum autofuse_log_level level, const char *line);
         void *userdata;
+        const char *packs; /* paths of packs, with colons between them; NULL: $AUTOFUSE_PACKS. What $AUTOFUSE_PACK_KEY did not sign is not
+                              used */
 };
 #define AUTOFUSE_OPTIONS_INIT                                                                                                              \
-        { sizeof(struct autofuse_options), NULL, -1, 0, 0, -1, NULL, NULL, NULL }
+        { sizeof(struct autofuse_options), NULL, -1, 0, 0, -1, NULL, NULL, NULL, NULL }
 
 struct autofuse_context;
 /*
@@ -287,7 +289,14 @@ struct autofuse_bundle *autofuse_bundle_ref(struct autofuse_bundle *bundle);
 void autofuse_bundle_unref(struct autofuse_bundle *bundle);
 
 /* HOT: from memory that the server shares, without asking it. */
-enum autofuse_hit { AUTOFUSE_HIT_COMPILED, AUTOFUSE_HIT_JOINED, AUTOFUSE_HIT_STORE, AUTOFUSE_HIT_MEMO, AUTOFUSE_HIT_HOT };
+enum autofuse_hit {
+        AUTOFUSE_HIT_COMPILED,
+        AUTOFUSE_HIT_JOINED,
+        AUTOFUSE_HIT_STORE,
+        AUTOFUSE_HIT_MEMO,
+        AUTOFUSE_HIT_HOT,
+        AUTOFUSE_HIT_PACK
+};
 struct autofuse_bundle_info {
         enum autofuse_hit hit;
         uint64_t compile_us; /* what the compile cost; 0 on a hit */

@@ -17,6 +17,7 @@ struct af_content {
         const void *data;
         size_t size;
         bool mapped;                       /* else malloc'd */
+        bool packed;                       /* out of a pack of this process */
         uint64_t confirmed_ns, touched_ns; /* the server said that it is in force; heard that it was used. Under the context's lock */
         struct af_bundle view;
         /* Loaded on first use, published by compare-and-swap; one per KERNELS entry. */

@@ -97,6 +97,13 @@ static int64_t env_uid(void) {
         return *end == 0 && uid >= 0 && uid < UINT32_MAX ? uid : -1;
 }
 
+static void tell_pack(void *userdata, const char *line) {
+        const struct autofuse_context *ctx = userdata;
+
+        if (ctx->log)
+                ctx->log(ctx->log_userdata, AUTOFUSE_LOG_ERROR, line);
+}
+
 static int configure(struct autofuse_context *ctx, const struct autofuse_options *o) {
         ctx->own_uid = geteuid();
         ctx->server_uid = o->server_uid >= 0 ? o->server_uid : env_uid();
@@ -108,7 +115,8 @@ static int configure(struct autofuse_context *ctx, const struct autofuse_options
         ctx->next_id = 1;
         ctx->name = strdup(o->client_name ? o->client_name : program_invocation_short_name);
         af_memo_init(&ctx->memo, ctx->no_memo ? 0 : o->memo_bytes ? o->memo_bytes : MEMO_DEFAULT_BYTES);
-        if (!ctx->name)
+        if (!ctx->name || af_packs_open(o->packs ? o->packs : secure_getenv("AUTOFUSE_PACKS"), secure_getenv("AUTOFUSE_PACK_KEY"),
+                                        tell_pack, ctx, &ctx->packs) < 0)
                 return -ENOMEM;
         return af_socket_paths_make(o->socket, secure_getenv("AUTOFUSE_SOCKET"), secure_getenv("XDG_RUNTIME_DIR"), ctx->own_uid,
                                     &ctx->paths);
@@ -149,6 +157,7 @@ void af_context_unref(struct autofuse_context *ctx) {
                 return;
         af_connection_close(ctx->conn);
         af_hot_view_unref(ctx->hot);
+        af_packs_close(&ctx->packs);
         if (ctx->wake_fd >= 0)
                 close(ctx->wake_fd);
         if (ctx->generation)

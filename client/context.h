@@ -18,6 +18,7 @@
 
 #include "client/connection.h"
 #include "client/memo.h"
+#include "client/packs.h"
 
 #define AF_MAX_TOUCHES 64u
 
@@ -54,6 +55,7 @@ struct autofuse_context {
         struct af_memo memo;
         struct af_digest memo_env; /* hello's environment that the memo belongs to; valid with has_memo_env */
         bool has_memo_env;
+        struct af_packs packs; /* opened with the context; read without the lock */
         /* hits.c */
         struct af_hot_view *hot;  /* NULL: none; of the newest connection, and good for as long as its server says so */
         bool has_epoch;           /* the server tells what is in force, or wants to be asked */

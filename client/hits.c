@@ -109,6 +109,25 @@ struct af_content *af_hits_hot(struct autofuse_context *ctx, const struct af_pre
         return content;
 }
 
+/* Where a server says what is in force, a pack's bundle of that is an answer. Where none does, it is asked first; the pack is there instead
+ * of one. Drops the lock while it reads. */
+static struct af_content *find_packed(struct autofuse_context *ctx, const struct af_prepared *prepared, uint64_t now_ns,
+                                      struct af_content **ret_unsure) {
+        struct af_digest environment;
+        bool told = af_hits_area_is_fresh(ctx, now_ns) && af_hot_view_target(ctx->hot, &prepared->target, &environment) == 0;
+        pthread_mutex_unlock(&ctx->lock);
+        struct af_content *content = af_packs_find(&ctx->packs, prepared, told ? &environment : NULL);
+        pthread_mutex_lock(&ctx->lock);
+        if (!content)
+                return NULL;
+        if (!told) {
+                *ret_unsure = content;
+                return NULL;
+        }
+        af_context_memo_put(ctx, content);
+        return content;
+}
+
 struct af_content *af_hits_find(struct autofuse_context *ctx, const struct af_prepared *prepared, enum autofuse_hit *ret_hit,
                                 struct af_content **ret_unsure) {
         uint64_t now_ns = af_clock_coarse_ns();
@@ -119,6 +138,10 @@ struct af_content *af_hits_find(struct autofuse_context *ctx, const struct af_pr
         if (!content && !*ret_unsure) {
                 content = af_hits_hot(ctx, prepared);
                 *ret_hit = AUTOFUSE_HIT_HOT;
+        }
+        if (!content && !*ret_unsure && ctx->packs.n > 0) {
+                content = find_packed(ctx, prepared, now_ns, ret_unsure);
+                *ret_hit = AUTOFUSE_HIT_PACK;
         }
         af_hits_send_touches(ctx, now_ns, false);
         pthread_mutex_unlock(&ctx->lock);

@@ -55,7 +55,9 @@ void af_request_finish(struct autofuse_context *ctx, struct autofuse_request *re
                 error = NULL;
                 req->content = req->fallback;
                 req->fallback = NULL;
-                req->hit = AUTOFUSE_HIT_MEMO;
+                req->hit = req->content->packed ? AUTOFUSE_HIT_PACK : AUTOFUSE_HIT_MEMO;
+                if (req->content->packed)
+                        af_context_memo_put(ctx, req->content);
                 af_hits_unconfirmed(ctx);
         }
         req->error = error;

@@ -13,6 +13,8 @@ const char *af_hit_name(enum autofuse_hit hit) {
                 return "store";
         case AUTOFUSE_HIT_MEMO:
                 return "memo";
+        case AUTOFUSE_HIT_PACK:
+                return "pack";
         case AUTOFUSE_HIT_HOT:
                 return "hot";
         }

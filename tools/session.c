@@ -28,7 +28,9 @@ static bool has_option(const struct af_args *args, const char *name) {
 
 static void log_line(void *userdata, enum autofuse_log_level level, const char *line) {
         const struct af_session *s = userdata;
-        if (level == AUTOFUSE_LOG_INFO && !s->silent_fallbacks)
+        if (level == AUTOFUSE_LOG_ERROR)
+                fprintf(stderr, "warning: %s\n", line);
+        else if (level == AUTOFUSE_LOG_INFO && !s->silent_fallbacks)
                 fprintf(stderr, "%s\n", line);
 }
 
@@ -49,6 +51,10 @@ int af_session_open(const struct af_args *args, struct af_session *ret_session) 
         enum autofuse_status status = autofuse_context_open(&o, &s->ctx, &error);
         if (status == AUTOFUSE_OK)
                 status = af_autostart(s->ctx, &error);
+        if (status == AUTOFUSE_E_UNAVAILABLE && s->ctx && s->ctx->packs.n > 0) {
+                autofuse_error_free(error); /* what is in the packs needs no server */
+                return AF_EXIT_OK;
+        }
         if (status != AUTOFUSE_OK) {
                 af_session_close(s);
                 af_session_report(NULL, status, error);
