@@ -122,6 +122,7 @@ static int hot(const char *socket, const char *dir, bool ours_first) {
         struct autofuse_context *ctx = open_context(socket, false);
         struct autofuse_fragment *f = hits_fragment_make(false), *again = hits_fragment_make(false);
         struct hits_lmdb *db = hits_lmdb_open(dir);
+        struct autofuse_bundle *bundle = NULL;
         double ours = 0, lmdb = 0;
         void *used = malloc(1 << 20);
         if (ask(ctx, hits_fragment_make(true), false) != AUTOFUSE_HIT_HOT || !used)
@@ -134,9 +135,10 @@ static int hot(const char *socket, const char *dir, bool ours_first) {
                         lmdb = lmdb_us(db, 0, NULL);
                         continue;
                 }
-                if (ask(ctx, f, false) != AUTOFUSE_HIT_HOT)
+                enum autofuse_status status = autofuse_compile(ctx, f, NULL, &bundle, NULL);
+                ours = hits_now_us() - begin; /* it is in hand */
+                if (status != AUTOFUSE_OK || bundle->hit != AUTOFUSE_HIT_HOT)
                         return 0;
-                ours = hits_now_us() - begin;
         }
         double reused = lmdb_us(db, HITS_LMDB_RECORDS / 2, used), begin = hits_now_us();
         if (ask(ctx, again, false) != AUTOFUSE_HIT_HOT)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding a server, and servers that are none: one clear line each (BEHAVIOURS C07, C35). */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,4 +132,108 @@ Test(connection, waits_for_a_server_that_starts) {
         af_socket_paths_deinit(&paths);
         unlink(path);
         rmdir(s.dir);
+}
+
+/* ---- frames as they come ---- */
+
+static size_t make_frame(struct af_buf *out, uint64_t id, const char *text, uint8_t n_fds) {
+        size_t start = af_frame_begin(out, &(struct af_frame_header){.type = AF_FRAME_PROGRESS, .request_id = id, .n_fds = n_fds});
+        af_frame_field_str(out, AF_TAG_TEXT, text);
+        af_frame_end(out, start);
+        return out->size - start;
+}
+
+static void send_with_fd(int to, const void *p, size_t n, int fd) {
+        union {
+                struct cmsghdr align;
+                char bytes[CMSG_SPACE(sizeof(int))];
+        } control = {0};
+        struct iovec iov = {.iov_base = (void *)p, .iov_len = n};
+        struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        *c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+        memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+        cr_assert_eq(sendmsg(to, &msg, 0), (ssize_t)n);
+}
+
+struct pipe_end {
+        struct af_connection conn;
+        int to;
+        struct af_buf bytes;
+};
+
+static void end_init(struct pipe_end *e) {
+        int pair[2];
+        cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+        *e = (struct pipe_end){.conn = {.fd = pair[0], .in_fd = -1}, .to = pair[1]};
+}
+
+static void end_deinit(struct pipe_end *e) {
+        af_buf_deinit(&e->bytes);
+        af_buf_deinit(&e->conn.body);
+        close(e->conn.fd);
+        close(e->to);
+}
+
+/* One frame, or what af_connection_read says after the socket was looked at at most twice. */
+static int read_one(struct pipe_end *e, struct af_incoming *ret_in) {
+        const char *why = "";
+        int r = af_connection_read(&e->conn, ret_in, &why);
+        return r == -EAGAIN ? af_connection_read(&e->conn, ret_in, &why) : r;
+}
+
+Test(connection, many_frames_in_one_piece_and_one_frame_in_many) {
+        struct pipe_end e;
+        struct af_incoming in;
+        end_init(&e);
+        for (uint64_t id = 1; id <= 300; id++)
+                make_frame(&e.bytes, id, "compiling", 0);
+        cr_assert_eq(send(e.to, e.bytes.data, e.bytes.size, 0), (ssize_t)e.bytes.size);
+        for (uint64_t id = 1; id <= 300; id++) {
+                cr_assert_eq(read_one(&e, &in), 0, "frame %d", (int)id);
+                cr_assert_eq(in.h.request_id, id);
+                cr_assert_eq(in.fd, -1);
+        }
+        cr_assert_eq(read_one(&e, &in), -EAGAIN);
+        af_buf_clear(&e.bytes);
+        char text[9001];
+        memset(text, 'x', sizeof(text) - 1);
+        text[sizeof(text) - 1] = 0;
+        make_frame(&e.bytes, 7, text, 0);
+        for (size_t i = 0; i < e.bytes.size; i += 700) {
+                size_t n = AF_MIN((size_t)700, e.bytes.size - i);
+                cr_assert_eq(read_one(&e, &in), -EAGAIN);
+                cr_assert_eq(send(e.to, e.bytes.data + i, n, 0), (ssize_t)n);
+        }
+        cr_assert_eq(read_one(&e, &in), 0);
+        cr_assert_eq(in.n_body, e.bytes.size - AF_FRAME_HEADER_BYTES);
+        end_deinit(&e);
+}
+
+Test(connection, a_descriptor_belongs_to_the_frame_that_announces_it) {
+        struct pipe_end e;
+        struct af_incoming in;
+        end_init(&e);
+        size_t first = make_frame(&e.bytes, 1, "compiling", 0), second = make_frame(&e.bytes, 2, "", 1);
+        size_t third = make_frame(&e.bytes, 3, "compiling", 0);
+        cr_assert_eq(send(e.to, e.bytes.data, first, 0), (ssize_t)first);
+        send_with_fd(e.to, e.bytes.data + first, second, STDIN_FILENO);
+        cr_assert_eq(send(e.to, e.bytes.data + first + second, third, 0), (ssize_t)third);
+        for (uint64_t id = 1; id <= 3; id++) {
+                cr_assert_eq(read_one(&e, &in), 0);
+                cr_assert_eq(in.h.request_id, id);
+                cr_assert_eq(in.fd >= 0, id == 2);
+                if (in.fd >= 0)
+                        close(in.fd);
+        }
+        /* Not announced; announced and not there. */
+        send_with_fd(e.to, e.bytes.data, first, STDIN_FILENO);
+        cr_assert_eq(read_one(&e, &in), AF_CONNECTION_E_PROTOCOL);
+        close(e.conn.in_fd);
+        end_deinit(&e);
+        end_init(&e);
+        make_frame(&e.bytes, 2, "", 1);
+        cr_assert_eq(send(e.to, e.bytes.data, e.bytes.size, 0), (ssize_t)e.bytes.size);
+        cr_assert_eq(read_one(&e, &in), AF_CONNECTION_E_PROTOCOL);
+        end_deinit(&e);
 }
