@@ -44,7 +44,13 @@ enum KernelMetaType {
 #define AF_TWIN_ROLLED _Pragma("GCC unroll 1") /* short loops: vectorised instead of unrolled into scalars */
 #endif
 #define AF_TWIN_NOINLINE __attribute__((noinline))
-#define AF_TWIN_INLINE   inline __attribute__((always_inline))
+/* -DAF_TWIN_OUTLINE=1: each call is one function per object and type, for tests that compile kernels by the thousand without optimisation.
+ */
+#ifdef AF_TWIN_OUTLINE
+#define AF_TWIN_INLINE inline
+#else
+#define AF_TWIN_INLINE inline __attribute__((always_inline))
+#endif
 
 namespace AscendC::twin {
 template <bool C, class A, class B> struct pick { using type = A; };

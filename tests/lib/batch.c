@@ -9,9 +9,20 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "tests/lib/batch_unit.h"
 
-#define UNIT_KERNELS 24u
-#define UNIT_BYTES   (300u << 10)
+#define UNIT_KERNELS 800u
+#define UNIT_BYTES   (8u << 20)
+
+struct af_toolchain_config batch_toolchain(const char *flags) {
+        static const char clang[] = "/usr/bin/clang++";
+
+        return (struct af_toolchain_config){.id = "host",
+                                            .kind = AF_TOOLCHAIN_HOST,
+                                            .driver = !flags && access(clang, X_OK) == 0 ? clang : NULL,
+                                            .extra_flags = flags ? flags : "-O0 -DAF_TWIN_OUTLINE=1",
+                                            .pch_dir = getenv("AF_TEST_PCH_DIR")};
+}
 
 void batch_init(struct batch *b, const struct af_toolchain *toolchain) {
         *b = (struct batch){.toolchain = toolchain};
@@ -64,23 +75,6 @@ int batch_add(struct batch *b, const char *symbol, const void *source, uint32_t 
         return 0;
 }
 
-static void write_unit(struct af_buf *text, struct batch_kernel *const *kernels, uint32_t n) {
-        af_buf_put_str(text, "#include \"kernel_operator.h\"\n"
-                             "namespace af_batch { template <class... P> static void body_of(void (*k)(P...), const "
-                             "AscendC::twin::Launch &l) { AscendC::twin::call(k, l, typename "
-                             "AscendC::twin::MakeSeq<sizeof...(P)>::type()); } }\n");
-        for (uint32_t i = 0; i < n; i++) {
-                af_buf_printf(text, "namespace af_batch_of_%u {\n", i);
-                af_buf_put(text, kernels[i]->source, kernels[i]->size);
-                af_buf_printf(text,
-                              "\nstatic void af_entry(const AscendC::twin::Launch &l) { ::af_batch::body_of(&%s, l); }\n"
-                              "extern \"C\" __attribute__((visibility(\"default\"))) int af_batch_%u(const AscendC::twin::Launch *l) "
-                              "{ return AscendC::twin::launch(l, &%s, af_entry); }\n}\n",
-                              kernels[i]->symbol, i, kernels[i]->symbol);
-        }
-        af_buf_put_str(text, "extern \"C\" __global__ __aicore__ void af_batch_none() {}\n");
-}
-
 /* Through a file that is gone at once: the loader tells objects apart by name, and a descriptor's number comes again. */
 static void *load_bytes(const struct af_buf *binary) {
         char path[] = "/tmp/af_batch_XXXXXX";
@@ -118,7 +112,7 @@ static int build_unit(struct batch *b, struct batch_kernel *const *kernels, uint
         AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
         AF_CLEANUP(af_buf_deinit) struct af_buf binary = AF_BUF_INIT;
         AF_CLEANUP(af_buf_deinit) struct af_buf own = AF_BUF_INIT;
-        write_unit(&text, kernels, n);
+        batch_unit_write(&text, kernels, n);
         int r = af_buf_error(&text);
         b->n_compiles++;
         if (!r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many kernels in one compile: tests of thousands of kernels spend most of their time starting compilers. Each kernel's source, as the
- * code generator wrote it, gets a namespace of its own in one translation unit. Not how kernels are served: one object each.
+ * code generator wrote it, gets a namespace of its own in one translation unit (batch_unit.h). Not how kernels are served: one object each.
  */
 #pragma once
 
@@ -24,6 +24,8 @@ struct batch {
         uint64_t n_compiles;
 };
 
+/* The host toolchain with these flags on top of those that kernels are served with; NULL: what compiles fastest. */
+struct af_toolchain_config batch_toolchain(const char *flags);
 void batch_init(struct batch *b, const struct af_toolchain *toolchain);
 /* Unloads every kernel and forgets it. */
 void batch_reset(struct batch *b);

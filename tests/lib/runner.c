@@ -12,7 +12,7 @@
 #include "tests/lib/eval.h"
 #include "tests/lib/run_bundle.h"
 
-#define FLUSH_KERNELS 240u
+#define FLUSH_KERNELS 800u
 
 struct variant {
         const char *name;
@@ -54,10 +54,8 @@ static void report_diags(struct runner *r, const char *what, const char *variant
         runner_report(r, what, variant, (const char *)text.data);
 }
 
-static bool load_env(struct af_env *env, struct af_arena *arena, const char *flags, enum af_twin twin) {
-        struct af_toolchain_config host = {
-                .id = "host", .kind = AF_TOOLCHAIN_HOST, .extra_flags = flags, .pch_dir = getenv("AF_TEST_PCH_DIR")};
-        struct af_env_config config = {.toolchains = &host, .n_toolchains = 1};
+static bool load_env(struct af_env *env, struct af_arena *arena, const struct af_toolchain_config *host, enum af_twin twin) {
+        struct af_env_config config = {.toolchains = host, .n_toolchains = 1};
         struct af_diags diags = {0};
         int r = af_env_load(env, arena, &config, NULL, NULL, twin, &diags);
         if (r)
@@ -72,9 +70,10 @@ bool runner_init(struct runner *r, const char *names, const char *flags) {
         setvbuf(stdout, NULL, _IOLBF, 0);
         for (size_t i = 0; i < RUNNER_N_VARIANTS; i++)
                 r->wanted[i] = strstr(names, variants[i].name) != NULL;
-        if (!load_env(&r->checked, &r->arena, flags, AF_TWIN_CHECKED))
+        struct af_toolchain_config quick = batch_toolchain(flags), served = batch_toolchain("");
+        if (!load_env(&r->checked, &r->arena, &quick, AF_TWIN_CHECKED))
                 return false;
-        if (r->wanted[RUNNER_FAST] && !load_env(&r->fast, &r->arena, NULL, AF_TWIN_FAST))
+        if (r->wanted[RUNNER_FAST] && !load_env(&r->fast, &r->arena, &served, AF_TWIN_FAST))
                 return false;
         batch_init(&r->batches[0], &r->checked.toolchain);
         batch_init(&r->batches[1], &r->fast.toolchain);
@@ -248,7 +247,7 @@ static void run_form(struct runner *r, struct runner_item *item, const struct af
                         runner_report(r, what, variants[item->variant].name, "a form with more symbols than the test binds");
                         break;
                 }
-                if (!bind_choice(&g, k, values))
+                if (!bind_choice(&g, k, r->most_elements, values))
                         break;
                 size_t n = (size_t)snprintf(text, sizeof(text), "%s at", what);
                 for (uint32_t i = 0; i < g.n_symbols; i++)
@@ -411,7 +410,7 @@ static void add(struct runner *r, const char *what, const struct af_fragment *f,
                         add_variant(r, what, i, &canon, seed, &given);
         af_slot_map_deinit(&given.map);
         af_diags_deinit(&diags);
-        if (r->single || r->batches[0].n_kernels + r->batches[1].n_kernels >= FLUSH_KERNELS || r->n_items >= 400)
+        if (r->single || r->batches[0].n_kernels + r->batches[1].n_kernels >= FLUSH_KERNELS || r->n_items >= 1000)
                 runner_flush(r);
 }
 

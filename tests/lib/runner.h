@@ -20,8 +20,9 @@ struct runner {
         struct af_env checked, fast;
         struct batch batches[2]; /* checked, fast */
         bool wanted[RUNNER_N_VARIANTS];
-        bool single;      /* each kernel is an object of its own, through af_driver_compile */
-        bool exact_model; /* a run whose counted bytes or cycles differ from the schedule's fails */
+        bool single;           /* each kernel is an object of its own, through af_driver_compile */
+        int64_t most_elements; /* of a value where a form is bound (bind_choice); 0: no limit */
+        bool exact_model;      /* a run whose counted bytes or cycles differ from the schedule's fails */
         struct runner_item *items;
         uint32_t n_items, cap_items;
         struct runner_fallback *fallbacks;
@@ -29,7 +30,8 @@ struct runner {
         uint64_t n_runs, n_failed, n_kernels, n_framework, n_nodes, n_model_off, n_refused, moved, modelled, cycles, modelled_cycles;
 };
 
-/* variants: names in one text (default, unfused, small, fast); flags: of the checked twin's compile. False: it said why. */
+/* variants: names in one text (default, unfused, small, fast); flags: of the checked twin's compile (batch_toolchain). False: it said why.
+ */
 bool runner_init(struct runner *r, const char *variants, const char *flags);
 void runner_deinit(struct runner *r);
 /* Takes a fragment; it runs now, or at the flush that this or a later call makes. seed: of the input data. */

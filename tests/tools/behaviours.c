@@ -3,7 +3,7 @@
  * What must hold of compiled numbers, case by case: each is named by its id (A.. compile, N.. numbers), has its data by hand where a number
  * is promised, and is compiled and compared with the reference as in differential.c.
  *
- *   behaviours [--only TEXT]… [--variants default,unfused,small,fast] [--flags "-O0"] [--fallbacks] [--names] [--all]
+ *   behaviours [--only TEXT]… [--variants default,unfused,small,fast] [--flags FLAGS] [--fallbacks] [--names] [--all]
  *              [--file NAME=FILE]… [--served SOCKET [--passes ahead,cold,memo,store,hot]]
  *
  * --only: names that start so. --all takes every dtype of every op where a part of them is taken by default. --names prints the cases
@@ -201,7 +201,7 @@ static bool read_options(struct behaviours *x, int argc, char **argv, struct opt
 int main(int argc, char **argv) {
         struct behaviours *x = calloc(1, sizeof(*x));
         char passes[] = "ahead,cold";
-        struct options o = {.variants = "default,unfused,small", .flags = "-O0", .passes = passes};
+        struct options o = {.variants = "default,unfused,small", .passes = passes};
         if (!x || !read_options(x, argc, argv, &o))
                 return 2;
         setvbuf(stdout, NULL, _IOLBF, 0);

@@ -2,7 +2,7 @@
 /*
  * Differential test: fragments compiled in several ways and run on the twin must equal the reference interpreter bit for bit.
  *
- *   differential [--seeds A:B] [--variants default,unfused,small,fast] [--flags "-O0"] [--profile N] [--single] [--fallbacks] [--model]
+ *   differential [--seeds A:B] [--variants default,unfused,small,fast] [--flags FLAGS] [--profile N] [--single] [--fallbacks] [--model]
  *                [--print] [FRAGMENT.json…]
  *
  * Variants: default (as served), unfused (every node its own kernel), small (3 cores, 24 KiB of UB: other tiles), fast (the fast twin at
@@ -69,7 +69,7 @@ static void run_file(struct runner *s, const char *path) {
 int main(int argc, char **argv) {
         struct runner r;
         unsigned long long first = 0, last = 0;
-        const char *names = "default,unfused,small,fast", *flags = "-O0";
+        const char *names = "default,unfused,small,fast", *flags = NULL;
         bool single = false, print = false, fallbacks = false, model = false;
         int files = argc, profile = -1;
         for (int i = 1; i < argc; i++) {
@@ -91,6 +91,7 @@ int main(int argc, char **argv) {
                 return 1;
         r.single = single;
         r.exact_model = model;
+        r.most_elements = last > first ? 1 << 15 : 0;
         for (unsigned long long seed = first; seed < last; seed++)
                 run_seed(&r, seed, profile, print);
         for (int i = files; i < argc; i++)

@@ -109,7 +109,7 @@ static void add_seed(struct setup *s, struct queue *q, uint64_t seed) {
         char name[40];
         af_arena_init(&arena, 0);
         snprintf(name, sizeof(name), "seed%llu", (unsigned long long)seed);
-        af_random_profile((unsigned)(seed % AF_RANDOM_PROFILES), &opts);
+        af_random_profile((unsigned)(seed % AF_RANDOM_ALL_PROFILES), &opts);
         int e = af_random_fragment(&f, &arena, seed, &opts);
         if (!e)
                 af_fragment_print(&f, 1, &text);
@@ -166,8 +166,7 @@ static bool parse(struct setup *s, struct args *a, int argc, char **argv) {
 }
 
 static int load(struct setup *s, struct af_arena *arena, const char *flags) {
-        struct af_toolchain_config host = {
-                .id = "host", .kind = AF_TOOLCHAIN_HOST, .extra_flags = flags, .pch_dir = getenv("AF_TEST_PCH_DIR")};
+        struct af_toolchain_config host = batch_toolchain(flags);
         struct af_env_config config = {.toolchains = &host, .n_toolchains = 1};
         struct af_diags diags = {0};
         int e = af_env_load(&s->env, arena, &config, NULL, NULL, AF_TWIN_CHECKED, &diags);
@@ -191,7 +190,7 @@ static bool open_cases(struct setup *s) {
 int main(int argc, char **argv) {
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
         struct setup s = {0};
-        struct args a = {.flags = "-O0"};
+        struct args a = {0};
         struct queue q = {0};
         af_arena_init(&arena, 0);
         setvbuf(stdout, NULL, _IOLBF, 0);

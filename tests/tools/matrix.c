@@ -3,7 +3,7 @@
  * The op matrix: every op of the table on every dtype it allows, on shapes and operand forms that are easy to get wrong; reductions over
  * each set of axes; strided inputs; views, long runs and large groups. Each case is a fragment, compiled and compared as in differential.c.
  *
- *   matrix [--only TEXT] [--quick] [--part K/N] [--variants default,unfused,small,fast] [--flags "-O0"] [--fallbacks] [--model]
+ *   matrix [--only TEXT] [--quick] [--part K/N] [--variants default,unfused,small,fast] [--flags FLAGS] [--fallbacks] [--model]
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ void matrix_end(struct matrix *x) {
 
 int main(int argc, char **argv) {
         struct matrix *x = calloc(1, sizeof(*x));
-        const char *names = "default,unfused", *flags = "-O0";
+        const char *names = "default,unfused", *flags = NULL;
         bool fallbacks = false, model = false;
         if (!x)
                 return 1;
