@@ -94,6 +94,21 @@ static uint32_t random_target(struct random_maker *m, enum af_op op, const struc
         return fresh + rank;
 }
 
+/* Attribute shape of v with the axes from a random one on as one. */
+static struct af_attr flattened(struct random_maker *m, const struct random_value *v) {
+        uint32_t *ids = af_arena_calloc(m->f->arena, v->rank + 1, sizeof(*ids)), keep = random_below(m, v->rank);
+
+        if (!ids) {
+                m->error = -ENOMEM;
+                return (struct af_attr){.key = AF_ATTR_SHAPE};
+        }
+        memcpy(ids, v->ids, (keep + 1) * sizeof(*ids));
+        for (uint32_t i = keep + 1; i < v->rank; i++)
+                if (af_expr_binary(&m->f->exprs, AF_EXPR_MUL, ids[keep], v->ids[i], &ids[keep]) != 0)
+                        m->error = -ENOMEM;
+        return (struct af_attr){.key = AF_ATTR_SHAPE, .dims = ids, .n = keep + 1};
+}
+
 static struct random_value *make_view(struct random_maker *m, enum af_op op) {
         struct random_value *v = random_pick(m), *in[] = {v};
         int64_t dims[AF_LIMIT_RANK * 2];
@@ -108,12 +123,11 @@ static struct random_value *make_view(struct random_maker *m, enum af_op op) {
                 attr = (struct af_attr){.key = AF_ATTR_AXES, .ints = dims, .n = 1};
                 return v->rank < m->o.max_rank ? random_node(m, op, in, 1, &attr, 1, 0) : NULL;
         }
-        attr.n = random_target(m, op, v, dims);
-        if (af_fragment_dims_const(m->f, dims, attr.n, &attr.dims) < 0) {
-                m->error = -ENOMEM;
-                return NULL;
-        }
-        return random_node(m, op, in, 1, &attr, 1, 0);
+        if (op == AF_OP_RESHAPE && random_symbolic(m, v))
+                attr = flattened(m, v);
+        else
+                attr = random_dims(m, AF_ATTR_SHAPE, dims, random_target(m, op, v, dims));
+        return m->error ? NULL : random_node(m, op, in, 1, &attr, 1, 0);
 }
 
 static struct random_value *make_gather(struct random_maker *m) {
@@ -213,14 +227,14 @@ static void add_outputs(struct random_maker *m) {
                 /* In place only where the input is read by nobody or the graph is one chain: else order may be impossible. */
                 for (uint32_t k = 0; m->o.in_place && k < m->n_values && !o.alias_of; k++) {
                         struct random_value *x = &m->values[k];
-                        bool fits = x->input && !x->host && !x->strided && !taken[k] && x->users == 0 && x->dtype == v->dtype &&
-                                    x->rank == v->rank;
+                        bool fits = !random_symbolic(m, v) && x->input && !x->host && !x->strided && !taken[k] && x->users == 0 &&
+                                    x->dtype == v->dtype && x->rank == v->rank;
                         if (fits && (x->rank == 0 || memcmp(x->dims, v->dims, v->rank * sizeof(*v->dims)) == 0)) {
                                 o.alias_of = x->name;
                                 taken[k] = true;
                         }
                 }
-                if (m->o.output_strides && !o.alias_of && v->rank > 0 && random_one_in(m, 4))
+                if (m->o.output_strides && !o.alias_of && v->rank > 0 && !random_symbolic(m, v) && random_one_in(m, 4))
                         random_output_strides(m, v, &o);
                 if (af_fragment_add_output(m->f, &o, NULL) != 0)
                         m->error = -ENOMEM;
@@ -245,6 +259,17 @@ static void fill_opts(struct random_maker *m, const struct af_random_opts *opts)
                 m->o.max_rank = 4;
         m->o.max_rank = AF_MIN(m->o.max_rank, RANDOM_MAX_RANK);
         m->o.n_nodes = AF_MIN(m->o.n_nodes, RANDOM_MAX_VALUES / 4);
+}
+
+static void symbol_profile(unsigned k, struct af_random_opts *o) {
+        o->n_nodes = 6;
+        o->n_symbols = 1 + k % 2;
+        o->max_elements = k % 2 ? 40000 : 6000;
+        if (k < 2)
+                return;
+        o->classes = AF_RANDOM_ALL_CLASSES;
+        o->mixed = true;
+        o->max_rank = 3;
 }
 
 void af_random_profile(unsigned profile, struct af_random_opts *ret_opts) {
@@ -290,6 +315,8 @@ void af_random_profile(unsigned profile, struct af_random_opts *ret_opts) {
                         .n_nodes = 5, .classes = 1u << AF_CLASS_COMPOSITE | 1u << AF_CLASS_ELEMENTWISE, .max_elements = 40000};
                 break;
         default:
+                if (profile >= AF_RANDOM_ALL_PROFILES)
+                        symbol_profile(profile - AF_RANDOM_ALL_PROFILES, ret_opts);
                 break;
         }
 }

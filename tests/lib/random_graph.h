@@ -22,15 +22,18 @@ struct af_random_opts {
         bool output_strides;   /* a quarter of the outputs state strides of their own */
         bool outputs;          /* half of all values are outputs */
         uint32_t n_inputs;     /* (1 to 4, by seed) */
+        uint32_t n_symbols;    /* of the main shape's axes, at most 2: symbolic sizes, with ranges and multiples (0) */
         const char *soc;       /* target (NULL) */
 };
 
 #define AF_RANDOM_ALL_CLASSES (~(1u << AF_CLASS_OPAQUE))
 
 /* Kinds of fragments for tests, by number: 0 the defaults; then deep, many outputs, wide (many inputs), reductions and views, narrow
- * integers, long runs, high rank. From AF_RANDOM_PROFILES on, over the whole table: mixed, deep, movement, composites. */
-#define AF_RANDOM_PROFILES     8u
-#define AF_RANDOM_ALL_PROFILES 12u
+ * integers, long runs, high rank. From AF_RANDOM_PROFILES on, over the whole table: mixed, deep, movement, composites. From
+ * AF_RANDOM_ALL_PROFILES on with symbols: one, two; one and two over the whole table. */
+#define AF_RANDOM_PROFILES        8u
+#define AF_RANDOM_ALL_PROFILES    12u
+#define AF_RANDOM_SYMBOL_PROFILES 4u
 void af_random_profile(unsigned profile, struct af_random_opts *ret_opts);
 
 /*

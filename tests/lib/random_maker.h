@@ -4,15 +4,16 @@
 
 #include "tests/lib/random_graph.h"
 
-#define RANDOM_MAX_RANK   8u
-#define RANDOM_MAX_VALUES 512u
+#define RANDOM_MAX_RANK    8u
+#define RANDOM_MAX_VALUES  512u
+#define RANDOM_MAX_SYMBOLS 2u
 
 struct random_value {
         const char *name;
         enum af_dtype dtype;
         uint32_t rank;
-        int64_t dims[AF_LIMIT_RANK];
-        const uint32_t *ids; /* the same as expressions */
+        int64_t dims[AF_LIMIT_RANK]; /* at the symbols' samples */
+        const uint32_t *ids;         /* as expressions */
         uint32_t users;
         bool scalar, input, host, strided;
 };
@@ -25,6 +26,9 @@ struct random_maker {
         uint32_t n_values;
         uint32_t shape_rank; /* the fragment's main shape */
         int64_t shape[AF_LIMIT_RANK];
+        int64_t samples[RANDOM_MAX_SYMBOLS]; /* a size that stands for each symbol while the fragment is made */
+        int64_t mins[RANDOM_MAX_SYMBOLS], maxs[RANDOM_MAX_SYMBOLS];
+        uint32_t n_symbols, symbols[RANDOM_MAX_SYMBOLS];
         int error;
 };
 
@@ -53,7 +57,11 @@ struct random_value *random_node(struct random_maker *m, enum af_op op, struct r
                                  const struct af_attr *attrs, uint32_t n_attrs, enum af_dtype declared);
 /* v in dtype d. */
 struct random_value *random_cast(struct random_maker *m, struct random_value *v, enum af_dtype d);
-/* An attribute of kind DIMS. */
+/* Numbers as expressions: a symbol's sample is the symbol. NULL after an error. */
+const uint32_t *random_ids(struct random_maker *m, const int64_t *numbers, uint32_t n);
+/* Whether a size of v depends on a symbol. */
+bool random_symbolic(const struct random_maker *m, const struct random_value *v);
+/* An attribute of kind DIMS, by random_ids. */
 struct af_attr random_dims(struct random_maker *m, enum af_attr_key key, const int64_t *numbers, uint32_t n);
 
 /* One node of the class: as random_node. */

@@ -47,29 +47,89 @@ enum af_dtype random_dtype(struct random_maker *m) {
         return AF_DTYPE_FLOAT32;
 }
 
+/* Two symbols never share a sample, and no size of random_shape is one: a number tells which it is. */
+static int64_t add_symbol(struct random_maker *m) {
+        static const struct {
+                int64_t multiple, sample[RANDOM_MAX_SYMBOLS];
+        } kinds[] = {{1, {61, 67}}, {1, {61, 67}}, {1, {61, 67}},    {2, {62, 74}},
+                     {4, {68, 76}}, {8, {72, 88}}, {16, {112, 144}}, {32, {96, 160}}};
+        static const int64_t most[] = {256, 2500, 65536, INT64_MAX};
+        uint32_t k = random_below(m, AF_ARRAY_SIZE(kinds)), i = m->n_symbols++;
+        struct af_fragment_symbol s = {.name = i ? "s1" : "s0", .multiple_of = kinds[k].multiple, .hint = -1};
+
+        m->samples[i] = kinds[k].sample[i];
+        s.min = random_one_in(m, 2) ? 0 : random_one_in(m, 2) ? s.multiple_of : random_below(m, 3) * s.multiple_of;
+        s.max = random_one_in(m, 6) ? m->samples[i] : most[random_below(m, AF_ARRAY_SIZE(most))];
+        if (random_one_in(m, 2))
+                s.hint = m->samples[i];
+        m->mins[i] = s.min;
+        m->maxs[i] = s.max;
+        if (af_fragment_add_symbol(m->f, &s, NULL) != 0 || af_expr_symbol(&m->f->exprs, i, &m->symbols[i]) != 0)
+                m->error = -ENOMEM;
+        return m->samples[i];
+}
+
+const uint32_t *random_ids(struct random_maker *m, const int64_t *numbers, uint32_t n) {
+        uint32_t *ids = af_arena_calloc(m->f->arena, n + 1, sizeof(*ids));
+
+        for (uint32_t i = 0; ids && i < n; i++) {
+                uint32_t k = 0;
+                while (k < m->n_symbols && m->samples[k] != numbers[i])
+                        k++;
+                if (k < m->n_symbols)
+                        ids[i] = m->symbols[k];
+                else if (af_expr_const(&m->f->exprs, numbers[i], &ids[i]) != 0)
+                        ids = NULL;
+        }
+        if (!ids)
+                m->error = -ENOMEM;
+        return ids;
+}
+
+bool random_symbolic(const struct random_maker *m, const struct random_value *v) {
+        int64_t d;
+
+        for (uint32_t i = 0; i < v->rank; i++)
+                if (!af_expr_is_const(&m->f->exprs, v->ids[i], &d))
+                        return true;
+        return false;
+}
+
 void random_shape(struct random_maker *m) {
         static const int64_t sizes[] = {1,  2,  3,  4,  5,  7,   8,   9,   15,   16,   17,   31,   32,
                                         33, 50, 63, 64, 65, 100, 128, 257, 1000, 1023, 1024, 1025, 4097};
 
+        int64_t most = m->o.max_elements >> 6 * m->o.n_symbols; /* a symbol takes about 64 of them */
+
         m->shape_rank = random_below(m, m->o.max_rank + 1);
         for (uint32_t i = 0; i < m->shape_rank; i++) {
-                int64_t room = m->o.max_elements / AF_MAX(random_count(m->shape, i), (int64_t)1);
+                int64_t room = most / AF_MAX(random_count(m->shape, i), (int64_t)1);
                 do
                         m->shape[i] = sizes[random_below(m, AF_ARRAY_SIZE(sizes))];
                 while (m->shape[i] > AF_MAX(room, (int64_t)1));
                 if (!m->o.no_empty && random_one_in(m, 60))
                         m->shape[i] = 0;
         }
+        for (uint32_t i = 0; i < AF_MIN(m->o.n_symbols, RANDOM_MAX_SYMBOLS); i++) {
+                if (m->shape_rank <= i)
+                        m->shape_rank = i + 1;
+                uint32_t axis = random_below(m, m->shape_rank);
+                if (i > 0 && m->shape[axis] == m->samples[0])
+                        axis = (axis + 1) % m->shape_rank;
+                m->shape[axis] = add_symbol(m);
+        }
 }
 
-static struct random_value *new_value(struct random_maker *m, enum af_dtype d, const int64_t *dims, uint32_t rank) {
+/* ids: its sizes as expressions; NULL: by random_ids. */
+static struct random_value *new_value(struct random_maker *m, enum af_dtype d, const int64_t *dims, const uint32_t *ids, uint32_t rank) {
         struct random_value *v = &m->values[m->n_values];
 
         *v = (struct random_value){.dtype = d, .rank = rank};
         if (rank > 0)
                 memcpy(v->dims, dims, rank * sizeof(*dims));
         v->name = af_arena_printf(m->f->arena, "v%u", m->n_values);
-        if (!v->name || af_fragment_dims_const(m->f, v->dims, rank, &v->ids) < 0)
+        v->ids = ids ? ids : random_ids(m, v->dims, rank);
+        if (!v->name)
                 m->error = -ENOMEM;
         m->n_values++;
         return v;
@@ -112,7 +172,7 @@ static struct random_value *add_input(struct random_maker *m, enum af_dtype d, c
 
         if (m->n_values == RANDOM_MAX_VALUES || m->error)
                 return NULL;
-        struct random_value *v = new_value(m, d, dims, rank);
+        struct random_value *v = new_value(m, d, dims, NULL, rank);
         if (m->error)
                 return NULL;
         in.t = tensor_of(v);
@@ -120,8 +180,8 @@ static struct random_value *add_input(struct random_maker *m, enum af_dtype d, c
         v->input = true;
         in.t.has_strides = random_strides(m, v, strides);
         int64_t offset = v->strided && random_one_in(m, 2) ? random_below(m, 40) : 0;
-        if ((in.t.has_strides && af_fragment_dims_const(m->f, strides, rank, &in.t.strides) < 0) ||
-            af_expr_const(&m->f->exprs, offset, &in.offset) != 0 || af_fragment_add_input(m->f, &in, NULL) != 0)
+        if ((in.t.has_strides && !(in.t.strides = random_ids(m, strides, rank))) || af_expr_const(&m->f->exprs, offset, &in.offset) != 0 ||
+            af_fragment_add_input(m->f, &in, NULL) != 0)
                 m->error = -ENOMEM;
         return m->error ? NULL : v;
 }
@@ -152,7 +212,7 @@ struct random_value *random_constant(struct random_maker *m, enum af_dtype d) {
                 return NULL;
         if (af_dtype_kind(d) == 'f' && d != AF_DTYPE_FLOAT64 && random_one_in(m, 3))
                 d = d == AF_DTYPE_FLOAT32 || random_one_in(m, 2) ? AF_DTYPE_FLOAT64 : AF_DTYPE_FLOAT32;
-        struct random_value *v = new_value(m, d, NULL, 0);
+        struct random_value *v = new_value(m, d, NULL, NULL, 0);
         v->scalar = true;
         t.dtype = d;
         af_tensor_fill(&t, next(m), random_one_in(m, 2));
@@ -169,7 +229,7 @@ static bool output_dims(struct random_maker *m, const struct af_inferred *inferr
         if (inferred->rank > RANDOM_MAX_RANK)
                 return false;
         for (uint32_t i = 0; i < inferred->rank; i++)
-                if (!af_expr_is_const(&m->f->exprs, af_inferred_dim(inferred, out, i), &dims[i]))
+                if (af_expr_eval(&m->f->exprs, af_inferred_dim(inferred, out, i), m->samples, &dims[i]) || dims[i] < 0)
                         return false;
         return random_count(dims, inferred->rank) <= m->o.max_elements;
 }
@@ -186,8 +246,13 @@ static struct random_value *add_outputs(struct random_maker *m, const struct af_
                 if (!output_dims(m, inferred, i, dims))
                         return NULL;
         for (uint32_t i = 0; i < inferred->n_out; i++) {
+                uint32_t *ids = af_arena_calloc(m->f->arena, inferred->rank + 1, sizeof(*ids));
                 (void)output_dims(m, inferred, i, dims);
-                tensors[i] = tensor_of(new_value(m, d, dims, inferred->rank));
+                for (uint32_t k = 0; ids && k < inferred->rank; k++)
+                        ids[k] = af_inferred_dim(inferred, i, k);
+                if (!ids)
+                        m->error = -ENOMEM;
+                tensors[i] = tensor_of(new_value(m, d, dims, ids, inferred->rank));
         }
         return m->error ? NULL : first;
 }
@@ -206,7 +271,8 @@ struct random_value *random_node(struct random_maker *m, enum af_op op, struct r
                         (struct af_infer_operand){.dtype = in[i]->dtype, .rank = in[i]->rank, .dims = in[i]->ids, .scalar = in[i]->scalar};
                 names[i] = in[i]->name;
         }
-        int r = af_infer(&m->f->exprs, m->f->arena, op, operands, n, attrs, n_attrs, NULL, &inferred, NULL);
+        struct af_infer_bounds bounds = {m->mins, m->maxs};
+        int r = af_infer_within(&m->f->exprs, m->f->arena, &bounds, op, operands, n, attrs, n_attrs, NULL, &inferred, NULL);
         if (r != 0) {
                 m->error = AF_MIN(r, 0);
                 return NULL;
@@ -233,11 +299,7 @@ struct random_value *random_node(struct random_maker *m, enum af_op op, struct r
 }
 
 struct af_attr random_dims(struct random_maker *m, enum af_attr_key key, const int64_t *numbers, uint32_t n) {
-        struct af_attr attr = {.key = key, .n = n};
-
-        if (af_fragment_dims_const(m->f, numbers, n, &attr.dims) < 0)
-                m->error = -ENOMEM;
-        return attr;
+        return (struct af_attr){.key = key, .n = n, .dims = random_ids(m, numbers, n)};
 }
 
 struct random_value *random_cast(struct random_maker *m, struct random_value *v, enum af_dtype d) {

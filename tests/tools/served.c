@@ -224,7 +224,7 @@ static bool run_choice(struct one *o, struct autofuse_bundle *bundle, uint32_t k
         } else if (!frag.g.n_symbols) {
                 more = false;
                 run_with(o, &frag, bundle);
-        } else if ((more = bind_choice(&frag.g, k, values))) {
+        } else if ((more = bind_choice(&frag.g, k, 0, values))) {
                 enum autofuse_status status = autofuse_bundle_solve(bundle, values, frag.g.n_symbols, &solved, &error);
                 if (af_graph_bind(&frag.g, values))
                         fail(o, "a size overflows");
