@@ -77,6 +77,9 @@ int64_t af_value_count(const struct af_graph *g, uint32_t value) {
         int64_t dims[AF_LIMIT_RANK], count = 1;
         bool empty = false;
 
+        for (uint32_t i = 0; i < g->values[value].rank; i++)
+                if (af_expr_is_const(&g->exprs, g->values[value].dims[i], &dims[i]) && dims[i] == 0)
+                        return 0; /* whatever the symbols are */
         if (!af_value_static_dims(g, value, dims))
                 return -1;
         for (uint32_t i = 0; i < g->values[value].rank; i++) {

@@ -97,7 +97,7 @@ int af_graph_bind(struct af_graph *g, const int64_t *values) AF_WARN_UNUSED;
 bool af_value_static_strides(const struct af_graph *g, uint32_t value, int64_t *ret_strides);
 /* Whether the operand counts as a scalar of the dtype rules: a constant of shape [], or a host input. */
 bool af_value_is_scalar(const struct af_graph *g, uint32_t value);
-/* n elements, or -1 where symbolic or beyond int64. */
+/* n elements, 0 where one size is 0 whatever the others are, or -1 where symbolic or beyond int64. */
 int64_t af_value_count(const struct af_graph *g, uint32_t value);
 /* A float64 input of shape []: it changes per call; kernels take it as float32, by bit operations. */
 bool af_value_is_wide_scalar(const struct af_value *v);

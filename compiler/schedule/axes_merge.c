@@ -505,6 +505,10 @@ static void settle_sizes(const struct af_graph *g, struct af_space *s) {
                 s->extent_x[a] = af_size_x(s->extent[a]);
                 s->most[a] = af_size_most(g, s->extent[a]);
                 s->extent[a] = af_size_hint(g, s->extent[a]);
+                if (!s->extent_x[a])
+                        continue;
+                s->most[a] = AF_MAX(s->most[a], (int64_t)1); /* a tile is never empty, whatever the hints give */
+                s->extent[a] = AF_MAX(s->extent[a], (int64_t)1);
         }
         for (uint32_t i = 0; i < s->n_uses; i++) {
                 struct af_use *u = &s->uses[i];

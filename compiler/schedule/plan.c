@@ -117,7 +117,7 @@ static bool cut_run(struct plan *p, struct pass *q, int64_t chunk) {
         if (!af_size_ceil_div(p->s->g, af_size_join(q->total, q->total_x), chunk, &chunks))
                 return false;
         q->axes[over].x = af_size_x(chunks);
-        q->axes[over].extent = af_size_hint(p->s->g, chunks);
+        q->axes[over].extent = AF_MAX(af_size_hint(p->s->g, chunks), (int64_t)1);
         q->axes[over].most = q->total_most / chunk + (q->total_most % chunk != 0);
         q->axes[over].step *= chunk;
         q->axes[over].reduced = false;
