@@ -132,7 +132,8 @@ struct af_request {
         uint64_t id, begin_ns, deadline_ns, progress_ns;
         uint8_t priority;
         bool lookup_only, joined, is_text, wants_parts;
-        struct af_blob *slot_map; /* text requests, once known */
+        struct af_blob *slot_map;  /* text requests, once known */
+        struct af_digest fragment; /* zero: not known yet */
 };
 
 /* ---- environments (environment.c) ---- */

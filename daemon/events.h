@@ -11,8 +11,8 @@
 #include "daemon/jobwire.h"
 
 #define AF_EVENTS_MAX_WATCHERS 32u
-#define AF_EVENTS_MAX_BYTES    (256u << 10) /* gathered for one watcher */
-#define AF_EVENTS_PER_S        2000u        /* about requests; the rest is counted in `request.more` */
+#define AF_EVENTS_MAX_BYTES    (1u << 20) /* gathered for one watcher: a second's events about requests fit */
+#define AF_EVENTS_PER_S        2000u      /* about requests; the rest is counted in `request.more` */
 
 struct af_core;
 struct af_conn;

@@ -35,10 +35,12 @@ static bool take(struct scan *s, char c) {
 static void skip_string(struct scan *s) {
         while (s->p < s->end && *s->p != '"')
                 s->p += *s->p == '\\' ? 2 : 1;
-        if (s->p >= s->end)
+        if (s->p >= s->end) {
+                s->p = s->end; /* a backslash at the end steps over it */
                 s->error = true;
-        else
+        } else {
                 s->p++;
+        }
 }
 
 static struct span take_string(struct scan *s) {

@@ -67,6 +67,8 @@ struct stages {
 static void on_stage(void *userdata, const char *name, uint64_t us) {
         struct stages *s = userdata;
 
+        if (strcmp(name, "emit") == 0)
+                name = "codegen"; /* as people call it */
         af_buf_put_field(&s->list, name, strlen(name));
         af_buf_put_u64(&s->list, us);
         s->n++;

@@ -49,6 +49,7 @@ static void move_waiters(struct af_flight *from, struct af_flight *to) {
                 af_sched_unwant(&from->core->workers.sched, &req->wants);
                 af_blob_unref(req->slot_map);
                 req->slot_map = af_blob_ref(from->slot_map);
+                req->fragment = to->link.key;
                 af_flight_join(to, req);
         }
 }

@@ -31,8 +31,8 @@ void af_request_fail(struct af_request *req, const struct af_failure *f) {
 
         conn->core->stats.n_failures++;
         af_event_failed(req, f);
-        af_core_ledger(conn->core, AF_LEDGER_FAILURE, req, NULL, NULL, NULL, req->begin_ns, af_clock_now_ns() - req->begin_ns, (int)f->code,
-                       f->text);
+        af_core_ledger(conn->core, AF_LEDGER_FAILURE, req, &req->fragment, NULL, NULL, req->begin_ns, af_clock_now_ns() - req->begin_ns,
+                       (int)f->code, f->text);
         request_free(req);
         af_reply_error(conn, id, f->code, f->retryable, f->text ? f->text : af_error_code_name(f->code));
 }
@@ -209,6 +209,7 @@ static bool submit_fragment(struct af_request *req, const struct af_digest *d, s
         struct af_blob *record, *stored = NULL;
         struct af_target target;
 
+        req->fragment = *d;
         if (bundle) {
                 core->stats.n_hits_memory++;
                 af_request_answer(req, d, bundle, AF_HIT_STORE, 0);

@@ -93,6 +93,26 @@ def who_does_not_read_loses_events_and_slows_nobody():
         c.close()
 
 
+def a_flood_is_told_in_part():
+    """So many events about requests in a second; then their number."""
+    with Server() as s:
+        w, c = Watcher(s.path), s.client(caps=0)
+        c.ask('kernels=a')
+
+        def flood():
+            for _ in range(12):
+                for i in range(500):
+                    c.sock.sendall(frame(SUBMIT, 1000 + i, field(CANON, b'kernels=a')))
+                for i in range(500):
+                    assert c.wait().hit == HIT_STORE
+            c.ask('kernels=b')
+            return w.named('request.more')
+        more = eventually(flood, 'some are left out', 120)
+        assert more[0]['n'] > 0 and w.named('request.hit'), more[0]
+        c.close()
+        w.close()
+
+
 def only_so_many_watch():
     with Server() as s:
         watchers = [Watcher(s.path) for _ in range(32)]
@@ -126,4 +146,4 @@ def fallbacks_by_the_senders_names():
 
 
 sys.exit(run([a_request_is_told_from_submit_to_answer, joined_failed_and_canceled, an_environment_that_moves,
-              who_does_not_read_loses_events_and_slows_nobody, only_so_many_watch, fallbacks_by_the_senders_names]))
+              who_does_not_read_loses_events_and_slows_nobody, a_flood_is_told_in_part, only_so_many_watch, fallbacks_by_the_senders_names]))

@@ -178,6 +178,18 @@ def one_malformed_byte_ends_the_gate_alone():
         w.close()
 
 
+def it_holds_nothing_of_the_servers():
+    with gate_server() as s:
+        door(s)
+        fds = [os.readlink(f'/proc/{gate_pid(s)}/fd/{f}') for f in os.listdir(f'/proc/{gate_pid(s)}/fd')]
+        assert not [f for f in fds if s.state in f or 'memfd' in f], fds
+        status = open(f'/proc/{gate_pid(s)}/status').read()
+        assert 'NoNewPrivs:\t1' in status
+        limits = open(f'/proc/{gate_pid(s)}/limits').read()
+        assert 'Max address space         1073741824' in limits or 'Max address space         unlimited' in limits  # sanitizers need more
+        assert open(f'/proc/{gate_pid(s)}/environ').read() == 'LC_ALL=C.UTF-8\0'
+
+
 def it_comes_back_each_time():
     with gate_server() as s:
         path = door(s)
@@ -336,5 +348,5 @@ def events_by_topic():
 
 
 sys.exit(run([sixty_lines_of_python, one_request_each_way, a_large_bundle_needs_room, pending_then_done, replies_overtake,
-              a_copy_is_not_compiled_twice_and_a_newer_request_replaces, one_malformed_byte_ends_the_gate_alone, it_comes_back_each_time,
+              a_copy_is_not_compiled_twice_and_a_newer_request_replaces, one_malformed_byte_ends_the_gate_alone, it_holds_nothing_of_the_servers, it_comes_back_each_time,
               who_may_connect, a_reload_changes_who_may_connect, no_place_for_a_long_path, many_clients, events_by_topic]))

@@ -95,7 +95,8 @@ def history_by_filters():
         for kind, n in (('plan', 2), ('compile', 3), ('request', 1), ('miss', 2), ('failure', 1)):
             events = history(c, kind=kind)['events']
             assert len(events) == n and all(e['kind'] == kind for e in events), (kind, events)
-        assert history(c, kind='failure')['events'][0]['text'].startswith('kernel.cpp:1: error: told to fail')
+        failure, plan = (history(c, kind=k)['events'][0] for k in ('failure', 'plan'))
+        assert failure['text'].startswith('kernel.cpp:1: error: told to fail') and failure['fragment'] == plan['fragment'], (failure, plan)
         mine = history(c, fragment=key[:4].hex())['events']
         assert mine and all(e['fragment'] == key[:32].hex() for e in mine)
         assert history(c, uid=os.getuid() + 1)['events'] == [] and history(c, since_s=1 << 40)['events'] == []
@@ -114,7 +115,7 @@ def stages_and_toolchains():
         assert c.ask(open(SAMPLES[2]).read(), text=True).kind == RESULT
         summary = history(c, question='summary')
         stages = {x['stage']: x for x in summary['stages']}
-        assert {'read', 'rewrite', 'fuse', 'schedule', 'emit', 'compile', 'publish'} <= set(stages), stages
+        assert {'read', 'rewrite', 'fuse', 'schedule', 'codegen', 'compile', 'publish'} <= set(stages), stages
         assert stages['compile']['us'] > stages['read']['us'] and all(x['n'] >= 1 for x in stages.values())
         env = summary['environments'][0]
         assert env['soc'] == 'Ascend910B2' and env['toolchain'] == 'host' and env['version'] and env['fragments'] == 1

@@ -24,7 +24,7 @@ def installed_tree_is_whole():
     PREFIX = BASE + '/moved here'
     os.rename(found[0], PREFIX)
     tool.CTL = PREFIX + '/bin/autofusectl'
-    for f in ('bin/autofused', 'libexec/autofused/autofused-job', 'include/autofuse.h', 'share/autofused/fragment.schema.json'):
+    for f in ('bin/autofused', 'libexec/autofused/autofused-job', 'libexec/autofused/autofused-gate', 'include/autofuse.h', 'share/autofused/fragment.schema.json'):
         assert os.path.isfile(os.path.join(PREFIX, f)), f
     for d, ends in (('rules/fusion', '.yaml'), ('rules/soc', '.yaml'), ('rules/templates', '.j2'), ('twin', '.h')):
         ours = sorted(f for f in os.listdir(os.path.join(ROOT, d)) if f.endswith(ends))
@@ -47,6 +47,7 @@ def compiles_offline_and_through_its_own_server():
     for hit in ('compiled', 'store'):
         j = ok(ctl('run', '--compare', '--json', '-', input=SMALL, env=ENV)).json()
         assert j['identical'] and j['launches'] == 1 and (j['hit'] == hit or hit == 'store'), j
+    eventually(lambda: os.path.exists(BASE + '/run/gate.ipc'), 'the gate is there')
     assert servers() and all(os.readlink(f'/proc/{p}/exe') == PREFIX + '/bin/autofused' for p in servers()), servers()
 
 
