@@ -32,9 +32,9 @@ def a_request_is_told_from_submit_to_answer():
 def joined_failed_and_canceled():
     with Server() as s:
         w, a, b = Watcher(s.path), s.client(), s.client()
-        r = a.send('kernels=j compile_ms=300')
+        r = a.send('kernels=j compile_ms=3000')
         w.wait('job.start', job='compile')
-        b.ask('kernels=j compile_ms=300')
+        b.ask('kernels=j compile_ms=3000')
         assert a.wait(r).kind == RESULT
         joined = w.wait('request.joined')
         assert len(joined) == 1 and joined[0]['waiters'] == 2

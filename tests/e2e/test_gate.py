@@ -101,9 +101,9 @@ def a_large_bundle_needs_room():
 def pending_then_done():
     with gate_server() as s:
         g = Gate(door(s))
-        h = g.ask(text('kernels=p compile_ms=1500'), wait_ms=50)[0]
+        h = g.ask(text('kernels=p compile_ms=4000'), wait_ms=50)[0]
         assert h['status'] == 'pending' and h['retryable'] and h['elapsed_ms'] >= 50, h
-        h = g.ask(text('kernels=p compile_ms=1500'))[0]
+        h = g.ask(text('kernels=p compile_ms=4000'))[0]
         assert h['status'] == 'ok' and h['hit'] in ('joined', 'store'), h
         assert g.ask(want='stats')[0]['stats']['fragment_compiles'] == 1
         g.close()
@@ -111,21 +111,24 @@ def pending_then_done():
 
 def replies_overtake():
     with gate_server(jobs=4) as s:
-        path, order = door(s), []
+        path, w = door(s), Watcher(s.path)
+        slow, answered = Gate(path), []
 
-        def ask(words):
-            g = Gate(path)
-            assert g.ask(text(words))[0]['status'] == 'ok'
-            order.append(words)
-            g.close()
-        w = Watcher(s.path)
-        slow = threading.Thread(target=ask, args=('kernels=slow compile_ms=4000',))
-        slow.start()
+        def wait():
+            try:
+                answered.append(slow.ask(text('kernels=slow compile=hang')))
+            except OSError:
+                pass  # closed below
+        t = threading.Thread(target=wait)
+        t.start()
         w.wait('job.start', what='slow')
         for i in range(20):
-            ask(f'kernels=k{i % 3}')
-        slow.join()
-        assert order[-1].startswith('kernels=slow') and len(order) == 21
+            g = Gate(path)
+            assert g.ask(text(f'kernels=k{i % 3}'))[0]['status'] == 'ok'
+            g.close()
+        assert not answered and len(w.wait('request.submit', 21)) >= 21
+        slow.close()
+        t.join()
         w.close()
 
 
