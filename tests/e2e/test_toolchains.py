@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compilers that change under a live server or lie to it: with the real job program, and a driver that is a script around g++."""
-import os, shutil, sys, time
+import json, os, shutil, subprocess, sys, time
 from afwire import *
 from ctl import *
 
@@ -129,6 +129,76 @@ def reinstalled_in_the_same_bytes_it_still_hits():
         c.close()
 
 
+def change(path):
+    """Other bytes; path, size, mode and mtime stay. What it was."""
+    data, st = open(path, 'rb').read(), os.stat(path)
+    at = data.index(b'SPDX')  # in a comment
+    write(path, data[:at] + b'spdx' + data[at + 4:], st)
+    return data, st
+
+
+def write(path, data, st):
+    with open(path + '.new', 'wb') as f:
+        f.write(data)
+    os.chmod(path + '.new', st.st_mode)
+    os.utime(path + '.new', ns=(st.st_atime_ns, st.st_mtime_ns))
+    os.rename(path + '.new', path)
+
+
+def whatever_a_compile_depends_on_moves_the_key():
+    """C25 C26: subprograms of the compiler, a twin header, rules, templates, SoC files under a live server: what was compiled is not found any more; and
+    is again, without a compile, once the old bytes are back."""
+    with Driver() as d:
+        s, tools, data = d.server, d.base + '/tools', d.base + '/data'
+        os.mkdir(tools)
+        for part in ('rules', 'twin', 'numeric'):
+            if os.path.isdir(os.path.join(ROOT, part)):
+                shutil.copytree(os.path.join(ROOT, part), f'{data}/{part}')
+        for name in ('cc1plus', 'as', 'ld'):
+            real = subprocess.run([REAL, '-print-prog-name=' + name], capture_output=True, text=True).stdout.strip()
+            with open(f'{tools}/{name}', 'w') as f:
+                f.write(f'#!/bin/sh\n# SPDX\nexec {shutil.which(real)} "$@"\n')
+            os.chmod(f'{tools}/{name}', 0o755)
+        s.stop()
+        s.options['data_dir'] = data
+        d.install(f'set -- -B{tools} "$@"')
+        s.start()
+        c = s.client()
+        first = c.ask(FIRST, text=True)
+        assert first.kind == RESULT, first
+        paths = [tools + '/cc1plus', tools + '/as', data + '/twin/core.h', data + '/rules/soc/Ascend910B2.yaml']
+        if os.environ.get('AF_LONG'):
+            paths += [tools + '/ld', data + '/rules/fusion/10_elementwise_chain.yaml', data + '/rules/templates/' + sorted(os.listdir(data + '/rules/templates'))[0]]
+        for path in paths:
+            before = change(path)
+            eventually(lambda: c.ask(FIRST, text=True, lookup=True).code == 'not_found', f'{path} counts', 60)
+            write(path, *before)
+            again = eventually(lambda: (lambda a: a if a.kind == RESULT else None)(c.ask(FIRST, text=True, lookup=True)), f'{path} is back', 60)
+            assert again.key == first.key and again.hit == HIT_STORE, (path, again)
+        assert c.stats()['kernel_compiles'] == 1, c.stats()
+        c.close()
+
+
+def nothing_else_moves_it():
+    """C27: another working directory, HOME, locale, time zone, user environment, process: hits. A SoC of almost the same name is another."""
+    with Driver() as d:
+        s = d.server
+        a = s.client().ask(FIRST, text=True)
+        assert a.kind == RESULT, a
+        s.stop()
+        other = d.base + '/elsewhere'
+        os.mkdir(other)
+        s.start(env={'HOME': other, 'LC_ALL': 'de_DE.UTF-8', 'LANG': 'tr_TR.UTF-8', 'TZ': 'Asia/Shanghai', 'CPATH': other, 'CXXFLAGS': '-O0', 'TMPDIR': other}, cwd=other)
+        c = s.client()
+        b = c.ask(FIRST, text=True)
+        assert b.kind == RESULT and b.key == a.key and b.hit == HIT_STORE, b
+        f = json.loads(FIRST)
+        f['target'] = {'soc': 'Ascend910B1'}
+        e = c.ask(json.dumps(f), text=True)
+        assert e.kind == RESULT and e.key[:32] != a.key[:32] and e.key[32:] != a.key[32:], e
+        c.close()
+
+
 def a_removed_toolchain_is_named():
     with Driver() as d:
         c = d.server.client()
@@ -205,5 +275,6 @@ def compilers_that_leave_children():
 
 
 if __name__ == '__main__':
-    sys.exit(run([a_replaced_toolchain_is_never_used_again, reinstalled_in_the_same_bytes_it_still_hits, a_removed_toolchain_is_named,
+    sys.exit(run([a_replaced_toolchain_is_never_used_again, reinstalled_in_the_same_bytes_it_still_hits, whatever_a_compile_depends_on_moves_the_key,
+                  nothing_else_moves_it, a_removed_toolchain_is_named,
                   compilers_that_lie, compilers_that_leave_children]))
