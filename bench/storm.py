@@ -75,7 +75,7 @@ def storm():
                 break
             if st['jobs']['running'] + st['jobs']['queued'] >= SLOTS:
                 last = (st['jobs']['busy_us'], now)
-            select.select([], [], [], 0.02)
+            select.select([], [], [], 0.05)
         took = now - began
         for pid in pids:
             assert os.waitpid(pid, 0)[1] == 0, 'a rank failed'

@@ -88,9 +88,19 @@ static void put_flights(struct af_core *core, struct af_buf *buf) {
         af_buf_put_u8(buf, ']');
 }
 
+static void put_jobs(const struct af_core *core, struct af_buf *buf) {
+        const struct af_workers *w = &core->workers;
+
+        af_buf_printf(
+                buf,
+                ",\"jobs\":{\"running\":%u,\"queued\":%u,\"slots\":%llu,\"busy_us\":%llu,\"plan_peak_mib\":%llu,\"compile_peak_mib\":%llu}",
+                w->n_running, w->sched.n_jobs, (unsigned long long)core->config->jobs,
+                (unsigned long long)af_workers_busy_us(w, af_clock_now_ns()), (unsigned long long)w->peak_mib[AF_JOB_PLAN],
+                (unsigned long long)w->peak_mib[AF_JOB_COMPILE]);
+}
+
 void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
         const struct af_core_stats *s = &core->stats;
-        const struct af_workers *w = &core->workers;
 
         af_buf_printf(buf, "{\"version\":\"%s\",\"pid\":%d,\"uptime_s\":%llu,\"draining\":%s,", AF_VERSION, (int)getpid(),
                       (unsigned long long)((af_clock_now_ns() - core->start_ns) / 1000000000), core->draining ? "true" : "false");
@@ -119,15 +129,10 @@ void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
         put_counts(buf, counts, AF_ARRAY_SIZE(counts));
         af_buf_printf(buf, ",\"in_flight\":{\"connections\":%u,\"requests\":%u,\"fragments\":%u,\"kernels\":%u}", core->n_conns,
                       core->n_requests, core->flight_table.n, core->kernel_table.n);
-        af_buf_printf(
-                buf,
-                ",\"jobs\":{\"running\":%u,\"queued\":%u,\"slots\":%llu,\"busy_us\":%llu,\"plan_peak_mib\":%llu,\"compile_peak_mib\":%llu}",
-                w->n_running, w->sched.n_jobs, (unsigned long long)core->config->jobs,
-                (unsigned long long)af_workers_busy_us(w, af_clock_now_ns()), (unsigned long long)w->peak_mib[AF_JOB_PLAN],
-                (unsigned long long)w->peak_mib[AF_JOB_COMPILE]);
+        put_jobs(core, buf);
         af_buf_printf(buf, ",\"watchers\":{\"now\":%u,\"events\":%llu,\"lost\":%llu},\"running\":", core->events.n_watchers,
                       (unsigned long long)core->events.n_made, (unsigned long long)core->events.n_lost);
-        af_workers_json(w, buf);
+        af_workers_json(&core->workers, buf);
         af_buf_put_str(buf, ",\"waiting\":");
         put_flights(core, buf);
         af_buf_printf(buf, ",\"gate\":{\"running\":%s,\"starts\":%llu}", core->gate.running ? "true" : "false",

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "daemon/capacity.h"
 #include "daemon/core.h"
+#include "daemon/process.h"
 
 #define EOF_WAIT_NS 2000000000ull /* for the pipe's end after the process is gone */
 #define MEMORY_NS   100000000ull  /* how long what was read of it holds */
@@ -29,10 +30,10 @@ struct af_worker {
         bool alone, started, canceled, exited, eof, broken, finalized, timed_out, got_message;
         void *owner;
         const struct af_worker_ops *ops;
-        uv_process_t process;
+        uv_poll_t child;
         uv_pipe_t out;
         unsigned n_handles; /* open ones; freed at 0 */
-        int lifeline, host_slot;
+        int lifeline, host_slot, pidfd;
         pid_t pid;
         uint64_t queued_ns, started_ns, deadline_ns, exited_ns, oom_before;
         int64_t status;
@@ -67,6 +68,8 @@ static void worker_free(struct af_worker *w) {
                 close(w->lifeline);
         if (w->host_slot >= 0)
                 close(w->host_slot);
+        if (w->pidfd >= 0)
+                close(w->pidfd);
         free(w);
 }
 
@@ -155,22 +158,27 @@ static void finalize(struct af_worker *w) {
 static void worker_kill(struct af_worker *w) {
         if (w->exited)
                 return;
+        kill(w->pid, SIGKILL); /* it may not have made its session yet */
         kill(-w->pid, SIGKILL);
         af_session_kill(w->pid, 0);
 }
 
-static void on_process_exit(uv_process_t *process, int64_t status, int sig) {
-        struct af_worker *w = process->data;
+static void on_child(uv_poll_t *poll, int status, int events) {
+        struct af_worker *w = poll->data;
+        int code = 0, sig = SIGKILL;
 
+        if (af_process_reap(w->pid, &code, &sig) == -EAGAIN)
+                return;
+        uv_poll_stop(poll);
         w->exited = true;
         w->exited_ns = af_clock_now_ns();
-        w->status = status;
+        w->status = code;
         w->signal = sig;
         /* If the job dies its group ends; one that ended well leaves nothing. */
         kill(-w->pid, SIGKILL);
-        if (status || sig)
+        if (code || sig)
                 af_session_kill(w->pid, 0);
-        uv_close((uv_handle_t *)process, on_closed);
+        uv_close((uv_handle_t *)poll, on_closed);
         if (w->eof)
                 finalize(w);
 }
@@ -244,24 +252,11 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
 
 /* ---- the start ---- */
 
-static int spawn(struct af_worker *w, int input_fd, int lifeline_fd) {
+static int spawn(struct af_worker *w, int input, int output, int lifeline) {
         struct af_core *core = w->core;
-        uv_stdio_container_t stdio[4] = {
-                {.flags = UV_INHERIT_FD, .data.fd = input_fd},
-                {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&w->out},
-                {.flags = UV_INHERIT_FD, .data.fd = 2},
-                {.flags = UV_INHERIT_FD, .data.fd = lifeline_fd},
-        };
         char tmp[4200], data[4200], *env[8], *args[] = {core->job_path, (char *)kind_names[w->kind], NULL};
-        uv_process_options_t o = {.exit_cb = on_process_exit,
-                                  .file = core->job_path,
-                                  .args = args,
-                                  .env = env,
-                                  .cwd = "/",
-                                  .flags = UV_PROCESS_DETACHED,
-                                  .stdio_count = 4,
-                                  .stdio = stdio};
         unsigned n = 0;
+        int r;
 
         snprintf(tmp, sizeof(tmp), "TMPDIR=%s", core->tmp_dir);
         env[n++] = (char *)"PATH=/usr/local/bin:/usr/bin:/bin";
@@ -272,34 +267,47 @@ static int spawn(struct af_worker *w, int input_fd, int lifeline_fd) {
                 env[n++] = data;
         }
         env[n] = NULL;
-        return uv_spawn(core->loop, &w->process, &o);
+        r = af_process_start(args, env, input, output, lifeline, &w->pid, &w->pidfd);
+        if (r < 0)
+                return r;
+        /* From here on it ends as any other does. */
+        w->n_handles++;
+        uv_poll_init(core->loop, &w->child, w->pidfd);
+        w->child.data = w;
+        uv_poll_start(&w->child, UV_READABLE, on_child);
+        return 0;
+}
+
+static void close_pair(int ends[2]) {
+        for (int i = 0; i < 2; i++)
+                if (ends[i] >= 0)
+                        close(ends[i]);
 }
 
 static int start_process(struct af_worker *w) {
         struct af_blob *bytes = w->ops->make_input(w->owner);
-        int r, input = -1, ends[2] = {-1, -1};
+        int r, input = bytes ? af_io_memfd("autofused-job", bytes->data, bytes->size, true) : -ENOMEM;
+        int ends[2] = {-1, -1}, out[2] = {-1, -1};
 
-        uv_pipe_init(w->core->loop, &w->out, 0);
-        w->out.data = w->process.data = w;
-        w->n_handles = 1;
-        input = bytes ? af_io_memfd("autofused-job", bytes->data, bytes->size, true) : -ENOMEM;
         af_blob_unref(bytes);
-        r = input;
-        if (r >= 0)
-                r = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
+        uv_pipe_init(w->core->loop, &w->out, 0);
+        w->out.data = w;
+        w->n_handles = 1;
+        r = input < 0 ? input : pipe2(ends, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 ? -errno : 0;
         if (r == 0) {
-                w->n_handles++;
-                r = spawn(w, input, ends[0]);
+                r = uv_pipe_open(&w->out, out[0]);
+                out[0] = r == 0 ? -1 : out[0];
         }
+        if (r == 0)
+                r = spawn(w, input, out[1], ends[0]);
         if (r == 0) {
                 w->lifeline = ends[1];
                 ends[1] = -1;
         }
         if (input >= 0)
                 close(input);
-        for (int i = 0; i < 2; i++)
-                if (ends[i] >= 0)
-                        close(ends[i]);
+        close_pair(ends);
+        close_pair(out);
         return r;
 }
 
@@ -326,12 +334,9 @@ static void start(struct af_worker *w) {
                 count_running(all, -1);
                 af_sched_remove(&all->sched, &w->job, 0);
                 w->ops->on_end(w->owner, &end);
-                if (w->n_handles == 2)
-                        uv_close((uv_handle_t *)&w->process, on_closed);
                 uv_close((uv_handle_t *)&w->out, on_closed);
                 return;
         }
-        w->pid = w->process.pid;
         af_orphan_record(w->core->state_dir, w->pid);
         af_list_append(&all->running, &w->link);
         all->alone = w->alone;
@@ -395,6 +400,7 @@ struct af_worker *af_worker_start(struct af_core *core, enum af_job_kind kind, b
                                 .ops = ops,
                                 .lifeline = -1,
                                 .host_slot = -1,
+                                .pidfd = -1,
                                 .queued_ns = af_clock_now_ns()};
         /* Compiles before plans: they finish fragments. */
         af_sched_add(&core->workers.sched, &w->job, kind == AF_JOB_COMPILE ? AF_SCHED_RANK_FIRST : AF_SCHED_RANK_SECOND);
