@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,13 +106,12 @@ static void emit_setup(struct emit *e) {
                 if (k->args[i].kind == AF_KARG_WORKSPACE)
                         continue;
                 const char *type = emit_type(k->args[i].dtype), *name = arg_name(e, i);
-                emit_line(e, "GlobalTensor<%s> gm%u; // %s", type, i, name);
-                emit_line(e, "gm%u.SetGlobalBuffer((__gm__ %s*)%s);", i, type, name);
+                emit_line(e, "GlobalTensor<%s> gm%u; gm%u.SetGlobalBuffer((__gm__ %s*)%s);", type, i, i, type, name);
         }
         for (uint32_t i = 0; i < k->n_regions; i++) {
                 const char *type = emit_type(k->regions[i].dtype);
-                emit_line(e, "GlobalTensor<%s> gm%u; // partial results", type, k->n_args + i);
-                emit_line(e, "gm%u.SetGlobalBuffer((__gm__ %s*)(workspace + %s));", k->n_args + i, type,
+                emit_line(e, "GlobalTensor<%s> gm%u; gm%u.SetGlobalBuffer((__gm__ %s*)(workspace + %s)); // partial results", type,
+                          k->n_args + i, k->n_args + i, type,
                           emit_size_x(e, "uint64_t", (int64_t)k->regions[i].offset, k->regions[i].offset_x, "part%u_bytes", i));
         }
 }
@@ -184,30 +184,65 @@ static struct af_jval str(const char *s) {
         return (struct af_jval){.kind = AF_JVAL_STR, .s = s};
 }
 
+/* Constants of one type and one phase ("p0_") share a line; what the entry gets has one each, in order. */
+static bool same_line(const struct emit_field *a, const struct emit_field *b) {
+        size_t phase = strcspn(a->name, "_");
+        return !a->x && !b->x && strcmp(a->type, b->type) == 0 && strcspn(b->name, "_") == phase && strncmp(a->name, b->name, phase) == 0;
+}
+
+/* The constants like the i-th field, which is the first of them. */
+static void put_constants(const struct emit *e, uint32_t i, const char *type, struct af_buf *out) {
+        const struct emit_field *f = e->fields;
+        size_t line = out->size;
+        af_buf_printf(out, "    %s %s = %" PRId64, type, f[i].name, f[i].value);
+        for (uint32_t k = i + 1; k < e->n_fields; k++) {
+                if (!same_line(&f[i], &f[k]))
+                        continue;
+                if (out->size - line > EMIT_LONG) {
+                        af_buf_put_str(out, ";\n");
+                        line = out->size;
+                        af_buf_printf(out, "    %s %s = %" PRId64, type, f[k].name, f[k].value);
+                } else {
+                        af_buf_printf(out, ", %s = %" PRId64, f[k].name, f[k].value);
+                }
+        }
+        af_buf_put_str(out, ";\n");
+}
+
+/* The members of struct Tiling as text; false: an error. */
+static bool put_members(const struct emit *e, bool dynamic, struct af_buf *out) {
+        for (uint32_t i = 0; i < e->n_fields; i++) {
+                const struct emit_field *f = &e->fields[i];
+                char type[40];
+                uint32_t first = 0;
+                while (first < i && !same_line(&e->fields[first], f))
+                        first++;
+                snprintf(type, sizeof(type), "%s%s", dynamic ? "static constexpr " : "", f->type);
+                if (f->x)
+                        af_buf_printf(out, "    %s %s;\n", f->type, f->name);
+                else if (first == i)
+                        put_constants(e, i, type, out);
+        }
+        af_buf_put_u8(out, 0);
+        return !af_buf_error(out);
+}
+
 static int render_all(struct emit *e, const struct af_templates *t, struct af_buf *out) {
-        static const char *const field_keys[] = {"type", "name", "value", "argument"};
         static const char *const arg_keys[] = {"name"};
-        static const char *const keys[] = {"ops", "symbol", "helpers", "body", "fields", "args", "sync", "dynamic"};
+        static const char *const keys[] = {"ops", "symbol", "helpers", "body", "members", "args", "sync", "dynamic"};
         AF_CLEANUP(af_buf_deinit) struct af_buf helpers = AF_BUF_INIT;
+        AF_CLEANUP(af_buf_deinit) struct af_buf members = AF_BUF_INIT;
         int r = render_helpers(e, t, &helpers);
         if (r)
                 return r;
         af_buf_put_u8(&e->body, 0);
-        struct af_jval *fields = af_arena_calloc(&e->arena, e->n_fields, sizeof(*fields)),
-                       *parts = af_arena_calloc(&e->arena, 4 * (size_t)e->n_fields, sizeof(*parts));
         bool dynamic = false;
+        for (uint32_t i = 0; i < e->n_fields; i++)
+                dynamic |= e->fields[i].x != 0;
         struct af_jval *args = af_arena_calloc(&e->arena, e->k->n_args, sizeof(*args)),
                        *names = af_arena_calloc(&e->arena, e->k->n_args, sizeof(*names));
-        if (!fields || !parts || !args || !names || af_buf_error(&e->body))
+        if (!args || !names || !put_members(e, dynamic, &members) || af_buf_error(&e->body))
                 return -ENOMEM;
-        for (uint32_t i = 0; i < e->n_fields; i++) {
-                parts[4 * i] = str(e->fields[i].type);
-                parts[4 * i + 1] = str(e->fields[i].name);
-                parts[4 * i + 2] = (struct af_jval){.kind = AF_JVAL_INT, .i = e->fields[i].value};
-                parts[4 * i + 3] = (struct af_jval){.kind = AF_JVAL_BOOL, .i = e->fields[i].x != 0};
-                fields[i] = (struct af_jval){.kind = AF_JVAL_DICT, .items = &parts[4 * i], .keys = field_keys, .n = 4};
-                dynamic |= e->fields[i].x != 0;
-        }
         for (uint32_t i = 0; i < e->k->n_args; i++) {
                 names[i] = str(arg_name(e, i));
                 args[i] = (struct af_jval){.kind = AF_JVAL_DICT, .items = &names[i], .keys = arg_keys, .n = 1};
@@ -217,7 +252,7 @@ static int render_all(struct emit *e, const struct af_templates *t, struct af_bu
                 str(AF_SYMBOL_PLACEHOLDER),
                 str((const char *)helpers.data),
                 str((const char *)e->body.data),
-                {.kind = AF_JVAL_LIST, .items = fields, .n = e->n_fields},
+                str((const char *)members.data),
                 {.kind = AF_JVAL_LIST, .items = args, .n = e->k->n_args},
                 {.kind = AF_JVAL_BOOL, .i = e->k->needs_sync_all},
                 {.kind = AF_JVAL_BOOL, .i = dynamic},

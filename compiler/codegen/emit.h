@@ -34,6 +34,7 @@
         X(ROW_LEVELS, "lib_row_levels", true)                                                                                              \
         X(LEVEL_TOP, "lib_level_top", true)                                                                                                \
         X(SCAN_ROWS, "lib_scan_rows", false)
+#define EMIT_LONG 100 /* characters of declarations behind which a new line starts */
 enum emit_lib {
 #define AF_X(id, name, per_call) EMIT_LIB_##id,
         EMIT_LIBS(AF_X)

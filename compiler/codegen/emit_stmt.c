@@ -362,6 +362,23 @@ static const char *stmt_text(struct emit *e, const struct af_kstmt *s) {
         return "";
 }
 
+/* All views of one type from the i-th on, in lines that are not too long. */
+static void declare_type(struct emit *e, uint32_t i) {
+        const char *type = e->views[i].type, *line = NULL;
+        for (; i < e->n_views; i++) {
+                const struct emit_view *w = &e->views[i];
+                if (strcmp(w->type, type) != 0)
+                        continue;
+                if (line && strlen(line) > EMIT_LONG) {
+                        emit_line(e, "%s;", line);
+                        line = NULL;
+                }
+                line = line ? emit_text(e, "%s, %s = At<%s>(%s, %u)", line, w->name, type, base_names[w->place], w->offset)
+                            : emit_text(e, "LocalTensor<%s> %s = At<%s>(%s, %u)", type, w->name, type, base_names[w->place], w->offset);
+        }
+        emit_line(e, "%s;", line);
+}
+
 void emit_declare_views(struct emit *e) {
         e->n_views = 0;
         memset(e->n_slots, 0, sizeof(e->n_slots));
@@ -371,8 +388,11 @@ void emit_declare_views(struct emit *e) {
                         stmt_text(e, s); /* for the views that it names */
         }
         for (uint32_t i = 0; i < e->n_views; i++) {
-                const struct emit_view *w = &e->views[i];
-                emit_line(e, "LocalTensor<%s> %s = At<%s>(%s, %u);", w->type, w->name, w->type, base_names[w->place], w->offset);
+                uint32_t first = 0;
+                while (strcmp(e->views[first].type, e->views[i].type) != 0)
+                        first++;
+                if (first == i)
+                        declare_type(e, i);
         }
 }
 
