@@ -101,7 +101,9 @@ void emit_repeats(struct emit *e, const struct af_kstmt *s);
 bool emit_carries(const struct emit *e, const struct af_kstmt *s);
 /* Tables and what is gathered by them, indices. NULL where s is none of these. */
 const char *emit_raw_text(struct emit *e, const struct af_kstmt *s);
-/* Name of the view of value v as type. */
+/* Name of the view of value v as type.
+ * Names are given as they are asked for, and what a size is for the first time is a new field: no two of these calls in one argument list,
+ * whose order differs between compilers. */
 const char *emit_view_of(struct emit *e, uint32_t v, const char *type);
 /* emit_bins.c: what a BIN or GROUP phase does with each of its tiles, and with its buffer `calc`. */
 void emit_bins(struct emit *e);

@@ -90,8 +90,9 @@ static const char *shape(struct emit *e, const struct af_kstmt *s, const struct 
                 emit_fail(e, "a transfer with gaps between elements");
         if (!rows)
                 return emit_text(e, "1, %s, 0, 0", cols);
-        return emit_text(e, "%s, %s, %s, %s", emit_rows(e), cols, emit_step(e, a, st->row_axis),
-                         emit_size(e, "uint32_t", st->pitch, "p%u_pitch%u", e->phase_no, s->stage));
+        const char *step = emit_step(e, a, st->row_axis),
+                   *pitch = emit_size(e, "uint32_t", st->pitch, "p%u_pitch%u", e->phase_no, s->stage);
+        return emit_text(e, "%s, %s, %s, %s", emit_rows(e), cols, step, pitch);
 }
 
 void emit_load(struct emit *e, const struct af_kstmt *s, const char *base) {
@@ -101,8 +102,8 @@ void emit_load(struct emit *e, const struct af_kstmt *s, const char *base) {
                 move_raw(e, s, v, base, true);
                 return;
         }
-        emit_line(e, "Load(At<%s>(%s, %u), gm%u, %s, %s);", emit_type(v->dtype), base, v->offset, s->access.arg, emit_position(e, s),
-                  shape(e, s, v));
+        const char *at = emit_position(e, s);
+        emit_line(e, "Load(At<%s>(%s, %u), gm%u, %s, %s);", emit_type(v->dtype), base, v->offset, s->access.arg, at, shape(e, s, v));
 }
 
 /* Of the tiles that hold the same elements of a narrow value the first alone writes them. NULL: every tile has its own. */

@@ -42,8 +42,9 @@ static const char *gather_text(struct emit *e, const struct af_kstmt *s) {
         else
                 n = emit_text(e, words == 2 ? "2 * l%u" : "l%u", t->raw.line);
         emit_use(e, EMIT_LIB_PICK, AF_COMBINE_ADD);
-        return emit_text(e, "Pick(%s, %s, %s, %u, %s);", emit_view_of(e, s->dst, type), emit_view_of(e, s->src[0], type),
-                         emit_view_of(e, s->src[1], "uint32_t"), af_kvalue_elements(e->phase, src) * words, n);
+        const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type),
+                   *offsets = emit_view_of(e, s->src[1], "uint32_t");
+        return emit_text(e, "Pick(%s, %s, %s, %u, %s);", to, from, offsets, af_kvalue_elements(e->phase, src) * words, n);
 }
 
 static const char *index_text(struct emit *e, const struct af_kstmt *s) {
@@ -93,8 +94,9 @@ static const char *fetch_text(struct emit *e, const struct af_kstmt *s) {
                                             : "FetchElements";
         emit_use(e, EMIT_LIB_AWAIT, AF_COMBINE_ADD);
         emit_use(e, s->pick.queued ? EMIT_LIB_FETCH_ROWS : s->pick.runs ? EMIT_LIB_FETCH_RUNS : EMIT_LIB_FETCH_ELEMENTS, AF_COMBINE_ADD);
-        const char *text = emit_text(e, "%s(%s, gm%u, %s, (int64_t)(%s), %" PRId64 ", %" PRId64, call, fetch_view(e, s, s->dst),
-                                     s->access.arg, fetch_index(e, s), emit_position(e, s), s->pick.extent, s->pick.stride);
+        const char *to = fetch_view(e, s, s->dst), *by = fetch_index(e, s), *at = emit_position(e, s);
+        const char *text = emit_text(e, "%s(%s, gm%u, %s, (int64_t)(%s), %" PRId64 ", %" PRId64, call, to, s->access.arg, by, at,
+                                     s->pick.extent, s->pick.stride);
         const char *row_step = tile && s->access.strides[st->row_axis] ? emit_step(e, &s->access, st->row_axis) : "0",
                    *col_step = along != AF_NONE && s->access.strides[along] ? emit_step(e, &s->access, along) : "0";
         if (s->pick.runs)

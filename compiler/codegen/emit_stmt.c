@@ -221,18 +221,19 @@ static const char *row_shape(struct emit *e, uint32_t v, bool flat) {
 
 static const char *row_lanes_text(struct emit *e, const struct af_kstmt *s) {
         const char *type = emit_type(e->phase->values[s->src[0]].dtype);
+        const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type), *shape = row_shape(e, s->src[0], s->flat);
         emit_use(e, EMIT_LIB_ROW_LANES, s->combine);
-        return emit_text(e, "RowLanes%s(%s, %s, %s);", emit_call_of(s->combine), emit_view_of(e, s->dst, type),
-                         emit_view_of(e, s->src[0], type), row_shape(e, s->src[0], s->flat));
+        return emit_text(e, "RowLanes%s(%s, %s, %s);", emit_call_of(s->combine), to, from, shape);
 }
 
 static const char *row_chunks_text(struct emit *e, const struct af_kstmt *s) {
         emit_use(e, EMIT_LIB_ROW_LANES, AF_COMBINE_ADD);
         emit_use(e, EMIT_LIB_LANE_SUM, AF_COMBINE_ADD);
         emit_use(e, EMIT_LIB_ROW_CHUNKS, AF_COMBINE_ADD);
-        return emit_text(e, "RowChunks(%s, %s, %s, %s, %s);", emit_view_of(e, s->dst, "float"), emit_view_of(e, s->src[0], "float"),
-                         emit_view_of(e, s->src[1], "float"), row_shape(e, s->src[0], s->flat),
-                         emit_size(e, "uint32_t", chunk_pitch(e, s->dst), "p%u_chunks", e->phase_no));
+        const char *to = emit_view_of(e, s->dst, "float"), *from = emit_view_of(e, s->src[0], "float"),
+                   *lanes = emit_view_of(e, s->src[1], "float"), *shape = row_shape(e, s->src[0], s->flat),
+                   *pitch = emit_size(e, "uint32_t", chunk_pitch(e, s->dst), "p%u_chunks", e->phase_no);
+        return emit_text(e, "RowChunks(%s, %s, %s, %s, %s);", to, from, lanes, shape, pitch);
 }
 
 static bool sums_lanes(const struct emit *e, const struct af_kstmt *s) {
@@ -272,16 +273,16 @@ static const char *row_levels_text(struct emit *e, const struct af_kstmt *s) {
         emit_use(e, EMIT_LIB_ROW_LEVELS, s->combine);
         if (loop_axis(e, &axis))
                 first = emit_text(e, "s%u", axis);
-        return emit_text(e, "RowLevels%s(%s, %s, %s, %s, %s, %s, %u, %s);", emit_call_of(s->combine), emit_view_of(e, s->dst, type),
-                         emit_view_of(e, s->src[0], type), first, emit_rows(e), emit_cols(e), level_pitch(e, s->dst), e->phase->levels,
-                         emit_scalar(e, src->dtype, s->imm));
+        const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type), *pitch = level_pitch(e, s->dst);
+        return emit_text(e, "RowLevels%s(%s, %s, %s, %s, %s, %s, %u, %s);", emit_call_of(s->combine), to, from, first, emit_rows(e),
+                         emit_cols(e), pitch, e->phase->levels, emit_scalar(e, src->dtype, s->imm));
 }
 
 static const char *level_top_text(struct emit *e, const struct af_kstmt *s) {
         const char *type = emit_type(e->phase->values[s->src[0]].dtype);
         emit_use(e, EMIT_LIB_LEVEL_TOP, s->combine);
-        return emit_text(e, "LevelTop%s(%s, %s, %s, %s, %u);", emit_call_of(s->combine), emit_view_of(e, s->dst, type),
-                         emit_view_of(e, s->src[0], type), emit_cols(e), level_pitch(e, s->src[0]), e->phase->levels);
+        const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type), *pitch = level_pitch(e, s->src[0]);
+        return emit_text(e, "LevelTop%s(%s, %s, %s, %s, %u);", emit_call_of(s->combine), to, from, emit_cols(e), pitch, e->phase->levels);
 }
 
 static const char *scan_text(struct emit *e, const struct af_kstmt *s) {
@@ -324,8 +325,8 @@ static const char *copy_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *v = &e->phase->values[s->src[0]];
         const char *type = emit_type(v->dtype), *n = emit_count(e, s->src[0]);
         emit_use(e, EMIT_LIB_COPY, AF_COMBINE_ADD);
-        return emit_text(e, "CopyBits(%s, %s, %s);", emit_view_of(e, s->dst, type), emit_view_of(e, s->src[0], type),
-                         v->dtype == AF_DTYPE_MASK ? emit_text(e, "%s / 8", n) : n);
+        const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type);
+        return emit_text(e, "CopyBits(%s, %s, %s);", to, from, v->dtype == AF_DTYPE_MASK ? emit_text(e, "%s / 8", n) : n);
 }
 
 static const char *stmt_text(struct emit *e, const struct af_kstmt *s) {
