@@ -289,10 +289,10 @@ static const char *scan_text(struct emit *e, const struct af_kstmt *s) {
         const char *type = emit_type(e->phase->values[s->dst].dtype);
         emit_use(e, EMIT_LIB_COPY, AF_COMBINE_ADD);
         emit_use(e, EMIT_LIB_SCAN_ROWS, AF_COMBINE_ADD);
+        const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type), *row = emit_view_of(e, s->src[1], type);
+        const char *pitch = emit_size(e, "uint32_t", e->stage->pitch, "p%u_pitch%u", e->phase_no, (uint32_t)(e->stage - e->phase->stages));
         return emit_text(e, "ScanRows<%s, %s, %s>(%s, %s, %s, %s, %s, %s);", type, s->back ? "true" : "false",
-                         s->exclusive ? "true" : "false", emit_view_of(e, s->dst, type), emit_view_of(e, s->src[0], type),
-                         emit_view_of(e, s->src[1], type), emit_rows(e), emit_cols(e),
-                         emit_size(e, "uint32_t", e->stage->pitch, "p%u_pitch%u", e->phase_no, (uint32_t)(e->stage - e->phase->stages)));
+                         s->exclusive ? "true" : "false", to, from, row, emit_rows(e), emit_cols(e), pitch);
 }
 
 /* ROW, COLUMN or ONE to more: the same bits. Types of no matter: what Brcb takes. */

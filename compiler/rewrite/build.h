@@ -34,6 +34,7 @@ struct rw_mark rw_here(const struct rw *b);
 void rw_back(struct rw *b, struct rw_mark mark);
 
 /*
+ * Nodes are made in the order of the calls: no two of these in one argument list, whose order differs between compilers.
  * Each returns a value of g, or AF_NONE with b->error set; an operand AF_NONE gives AF_NONE. Attributes need not be in normal form and are
  * borrowed from g's arena. dtype: INVALID where the op's rule tells it.
  */

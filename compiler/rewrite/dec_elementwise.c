@@ -58,7 +58,8 @@ uint32_t rw_masked_fill(const struct rw_composite *c) {
 static uint32_t softplus(const struct rw_composite *c, uint32_t x) {
         struct rw *b = c->b;
         uint32_t small = rw_unary(b, AF_OP_EXP, rw_unary(b, AF_OP_NEG, rw_unary(b, AF_OP_ABS, x)));
-        return rw_binary(b, AF_OP_ADD, rw_unary(b, AF_OP_RELU, x), rw_unary(b, AF_OP_LOG1P, small));
+        uint32_t rest = rw_unary(b, AF_OP_LOG1P, small);
+        return rw_binary(b, AF_OP_ADD, rw_unary(b, AF_OP_RELU, x), rest);
 }
 uint32_t rw_softplus(const struct rw_composite *c) {
         double beta = rw_attr_number(c, AF_ATTR_BETA, 1);

@@ -103,7 +103,8 @@ uint32_t rw_log_softmax(const struct rw_composite *c) {
         if (count_of(c, c->in[0], &a) == 0)
                 return c->in[0];
         struct row_sum s = sum_of_exp(c, x, &a, false);
-        return rw_binary(c->b, AF_OP_SUB, rw_binary(c->b, AF_OP_SUB, x, s.max), rw_unary(c->b, AF_OP_LOG, s.sum));
+        uint32_t log = rw_unary(c->b, AF_OP_LOG, s.sum);
+        return rw_binary(c->b, AF_OP_SUB, rw_binary(c->b, AF_OP_SUB, x, s.max), log);
 }
 
 uint32_t rw_logsumexp(const struct rw_composite *c) {
@@ -136,7 +137,8 @@ uint32_t rw_layer_norm(const struct rw_composite *c) {
         struct axes a = axes_from(c, rw_attr_int(c, AF_ATTR_AXIS, -1), true);
         if (count_of(c, c->in[0], &a) == 0)
                 return c->in[0];
-        return affine(c, normalise(c, rw_operand(c, 0), &a), rw_operand(c, 1), rw_operand(c, 2));
+        uint32_t bias = rw_operand(c, 2), weight = rw_operand(c, 1);
+        return affine(c, normalise(c, rw_operand(c, 0), &a), weight, bias);
 }
 
 uint32_t rw_rms_norm(const struct rw_composite *c) {
@@ -146,7 +148,8 @@ uint32_t rw_rms_norm(const struct rw_composite *c) {
                 return c->in[0];
         uint32_t mean = reduce(c, AF_OP_REDUCE_MEAN, rw_binary(c->b, AF_OP_MUL, x, x), &a, true);
         uint32_t r = rw_unary(c->b, AF_OP_RSQRT, rw_binary(c->b, AF_OP_ADD, mean, epsilon));
-        return affine(c, rw_binary(c->b, AF_OP_MUL, x, r), rw_operand(c, 1), AF_NONE);
+        uint32_t weight = rw_operand(c, 1);
+        return affine(c, rw_binary(c->b, AF_OP_MUL, x, r), weight, AF_NONE);
 }
 
 /* Operand i, one number per channel, as [.., channels, 1..] of this rank. */
@@ -171,7 +174,8 @@ static uint32_t grouped(const struct rw_composite *c, int64_t groups) {
         if (x == AF_NONE || count_of(c, x, &a) == 0)
                 return x == AF_NONE ? x : c->in[0];
         uint32_t y = normalise(c, x, &a);
-        y = affine(c, y, per_channel(c, 1, channel_dims, 3), per_channel(c, 2, channel_dims, 3));
+        uint32_t bias = per_channel(c, 2, channel_dims, 3), weight = per_channel(c, 1, channel_dims, 3);
+        y = affine(c, y, weight, bias);
         return rw_reshape(b, y, v.dims, v.rank);
 }
 
@@ -195,9 +199,10 @@ uint32_t rw_batch_norm(const struct rw_composite *c) {
         for (uint32_t i = 1; i < n; i++)
                 dims[i] = rw_const_dim(b, 1);
         uint32_t epsilon = rw_number(c, rw_attr_number(c, AF_ATTR_EPSILON, 1e-5));
-        uint32_t d = rw_binary(b, AF_OP_SUB, rw_operand(c, 0), per_channel(c, 1, dims, n));
+        uint32_t mean = per_channel(c, 1, dims, n), d = rw_binary(b, AF_OP_SUB, rw_operand(c, 0), mean);
         uint32_t r = rw_unary(b, AF_OP_RSQRT, rw_binary(b, AF_OP_ADD, per_channel(c, 2, dims, n), epsilon));
-        return affine(c, rw_binary(b, AF_OP_MUL, d, r), per_channel(c, 3, dims, n), per_channel(c, 4, dims, n));
+        uint32_t bias = per_channel(c, 4, dims, n), weight = per_channel(c, 3, dims, n);
+        return affine(c, rw_binary(b, AF_OP_MUL, d, r), weight, bias);
 }
 
 /* ---- variance and norms of vectors ---- */

@@ -341,14 +341,15 @@ static uint32_t pick(struct mv *m, uint32_t x, const struct mv_view *v) {
         int64_t size = 0;
         rw_dim(b, x, v->axis, &size);
         uint32_t n = rw_int(b, AF_DTYPE_INT32, size), zero = rw_int(b, AF_DTYPE_INT32, 0), at = rw_index32(b, v->index);
-        at = rw_where(b, rw_binary(b, AF_OP_LT, at, zero), rw_binary(b, AF_OP_ADD, at, n), at);
+        uint32_t from_end = rw_binary(b, AF_OP_ADD, at, n);
+        at = rw_where(b, rw_binary(b, AF_OP_LT, at, zero), from_end, at);
         x = rw_cast(b, x, AF_DTYPE_FLOAT32);
         if (x == AF_NONE || at == AF_NONE)
                 return AF_NONE;
         bool last = v->axis + 1 == rw_value(b, x)->rank && v->axis + 1 < AF_LIMIT_RANK;
         int64_t d = last ? rw_chunk_of(size) : 0;
         uint32_t y = d ? pick_in_chunks(m, x, at, size, d) : pick_at(m, x, at, v->axis);
-        uint32_t inside = rw_binary(b, AF_OP_LOGICAL_AND, rw_binary(b, AF_OP_GE, at, zero), rw_binary(b, AF_OP_LT, at, n));
+        uint32_t below = rw_binary(b, AF_OP_LT, at, n), inside = rw_binary(b, AF_OP_LOGICAL_AND, rw_binary(b, AF_OP_GE, at, zero), below);
         return rw_where(b, inside, rw_cast(b, y, t), rw_int(b, t, 0));
 }
 

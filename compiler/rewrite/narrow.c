@@ -84,8 +84,10 @@ static uint32_t index32(struct narrow *w, uint32_t v, int64_t size, uint32_t dep
         }
         const struct af_node *by = maker(w, v);
         struct af_node n = by ? *by : (struct af_node){.op = AF_OP_INVALID};
-        if (n.op == AF_OP_WHERE)
-                return rw_where(b, n.in[0], index32(w, n.in[1], size, depth + 1), index32(w, n.in[2], size, depth + 1));
+        if (n.op == AF_OP_WHERE) {
+                uint32_t y = index32(w, n.in[2], size, depth + 1), x = index32(w, n.in[1], size, depth + 1);
+                return rw_where(b, n.in[0], x, y);
+        }
         if (by && (af_op_info(n.op)->cls == AF_CLASS_VIEW || af_op_info(n.op)->cls == AF_CLASS_BROADCAST)) {
                 uint32_t x = index32(w, n.in[0], size, depth + 1);
                 return rw_node(b, n.op, &x, 1, n.attrs, n.n_attrs, AF_DTYPE_INVALID);

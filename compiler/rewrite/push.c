@@ -419,8 +419,9 @@ static uint32_t zero_outside(struct cone *c, uint32_t x, uint32_t y) {
         if (y == AF_NONE || !rw_dim(b, x, v->axis, &d))
                 return AF_NONE;
         uint32_t index = rw_cast(b, v->index, AF_DTYPE_FLOAT32);
-        uint32_t inside = rw_binary(b, AF_OP_LOGICAL_AND, rw_binary(b, AF_OP_GE, index, rw_scalar(b, AF_DTYPE_FLOAT32, -(double)d)),
-                                    rw_binary(b, AF_OP_LT, index, rw_scalar(b, AF_DTYPE_FLOAT32, (double)d)));
+        uint32_t below = rw_binary(b, AF_OP_LT, index, rw_scalar(b, AF_DTYPE_FLOAT32, (double)d));
+        uint32_t inside = rw_binary(b, AF_OP_GE, index, rw_scalar(b, AF_DTYPE_FLOAT32, -(double)d));
+        inside = rw_binary(b, AF_OP_LOGICAL_AND, inside, below);
         if (v->kind == MV_GATHER && inside != AF_NONE && v->axis + 1 < rank) {
                 const struct af_value *value = rw_value(b, inside);
                 for (uint32_t i = 0; i < value->rank; i++)
