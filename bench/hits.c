@@ -179,10 +179,10 @@ static int stream(const char *socket, const char *dir) {
 
 static int load(const char *socket, const char *kind, double seconds) {
         const char *path = strncmp(kind, "echo:", 5) == 0 ? kind + 5 : NULL;
-        struct autofuse_context *ctx = path ? NULL : open_context(socket, false);
+        bool is_hot = strcmp(kind, "hot") == 0;
+        struct autofuse_context *ctx = path ? NULL : open_context(socket, !is_hot);
         struct autofuse_fragment *f = hits_fragment_make(false);
         int echo = path ? hits_echo_connect(path) : -1;
-        bool is_hot = strcmp(kind, "hot") == 0;
         unsigned long n = 0, n_other = 0;
         if (ctx)
                 (void)ask(ctx, f, !is_hot);

@@ -102,9 +102,10 @@ static int take_content(const struct autofuse_request *req, const struct af_inco
                 *ret_why = "its key is another fragment's";
                 return AF_CONTENT_E_DAMAGED;
         }
-        /* The memo's answer is in force: whoever has loaded its kernels goes on with them. */
-        if (req->fallback && memcmp(&req->fallback->key, &key, sizeof(key)) == 0) {
-                *ret_content = af_content_ref(req->fallback);
+        /* The same key is the same answer, and it was verified: whoever has loaded its kernels goes on with them. */
+        struct af_content *known = req->fallback ? req->fallback : af_memo_peek(&req->ctx->memo, &key.fragment);
+        if (known && memcmp(&known->key, &key, sizeof(key)) == 0) {
+                *ret_content = af_content_ref(known);
                 return 0;
         }
         if (in->fd >= 0) {

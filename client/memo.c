@@ -164,6 +164,11 @@ struct af_content *af_memo_get(struct af_memo *memo, const struct af_digest *fra
         return af_content_ref(e->content);
 }
 
+struct af_content *af_memo_peek(const struct af_memo *memo, const struct af_digest *fragment) {
+        struct af_memo_entry *e = find_key(memo, fragment);
+        return e ? e->content : NULL;
+}
+
 void af_memo_drop(struct af_memo *memo, const struct af_digest *fragment) {
         struct af_memo_entry *e = find_key(memo, fragment);
         if (!e)

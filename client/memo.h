@@ -33,6 +33,8 @@ struct af_prepared *af_memo_get_text(struct af_memo *memo, uint64_t hash, const 
 void af_memo_put_text(struct af_memo *memo, uint64_t hash, const char *text, size_t n, struct af_prepared *prepared);
 /* A new reference, or NULL; counts a hit or a miss. */
 struct af_content *af_memo_get(struct af_memo *memo, const struct af_digest *fragment);
+/* What is there, borrowed, or NULL; counts nothing. */
+struct af_content *af_memo_peek(const struct af_memo *memo, const struct af_digest *fragment);
 /* Drops what is there, which was just got; the hit is counted as a miss. */
 void af_memo_drop(struct af_memo *memo, const struct af_digest *fragment);
 /* Replaces what was there. */

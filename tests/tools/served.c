@@ -67,7 +67,7 @@ void served_close(struct served *s) {
 void served_begin(struct served *s, const char *pass) {
         s->pass = pass;
         s->next = 0;
-        if (strcmp(pass, "hot") == 0)
+        if (strcmp(pass, "memo") != 0)
                 autofuse_context_forget(s->context);
 }
 
