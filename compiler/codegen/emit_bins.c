@@ -25,7 +25,7 @@ static void emit_group(struct emit *e, const struct af_bins *b) {
         uint32_t all = up(4 * (uint64_t)b->sources * b->words);
         emit_use(e, EMIT_LIB_GROUP, AF_COMBINE_ADD);
         emit_line(e,
-                  "GroupBin(At<int32_t>(calc, 0), At<int32_t>(calc, %u), At<int32_t>(calc, %u), gm%u, gm%u, tile, %" PRId64
+                  "GroupBin(At<int32_t>(calc, 0), At<int64_t>(calc, %u), At<int32_t>(calc, %u), gm%u, gm%u, tile, %" PRId64
                   ", %u, %u, %u, %u, %u);",
                   all, 3 * all, b->slots, b->entries, b->n, b->sources, b->bins, b->words, b->shift, b->table);
 }

@@ -82,9 +82,9 @@ static void run_fetch(const struct walk *w, const struct sched_fetch *f) {
                 c->loaded += f->bytes;
                 work(c, MTE2, f->cycles, head_of_loads(w->soc, c->loaded, w->blocks));
                 c->clock[S] = issued;
-                if (f->queued)
-                        return;
-                wait_for(c, V, c->clock[MTE2]);
+                if (!f->queued)
+                        wait_for(c, V, c->clock[MTE2]);
+                return;
         }
         wait_for(c, V, c->clock[S]);
 }

@@ -49,7 +49,7 @@ struct sched_transfer sched_transfer_cost(const struct af_soc *soc, const struct
                                           const struct sched_tile_at *at, uint32_t blocks);
 /* As lib_bin and lib_group have it, for indices that are spread evenly. tile: a source, or a bin. */
 struct sched_bins_turn sched_bins_cost(const struct af_soc *soc, const struct af_phase *p, int64_t tile, uint32_t blocks);
-/* A FETCH, taken for one whose index is in range and whose rows start with a sector. */
+/* A FETCH, taken for one whose index is in range, and whose rows lie as badly as some do where they are not whole sectors apart. */
 struct sched_fetch sched_fetch_cost(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s,
                                     const struct sched_tile_at *at, uint32_t blocks);
 /* Of the tiles that hold the same elements of a narrow value the first alone stores them. */

@@ -133,7 +133,7 @@ struct sched_bins_turn sched_bins_cost(const struct af_soc *soc, const struct af
                 t.store = cycles_of(soc, false, entries, blocks);
                 while (more * more < 4 * n)
                         more++;
-                t.scalar = SCHED_SCALAR * (5 * (double)(n + more) + b->sources);
+                t.scalar = SCHED_SCALAR * (4 * (double)(n + more) + b->sources);
         }
         t.load = cycles_of(soc, true, (int64_t)t.load_bytes, blocks);
         return t;
@@ -145,6 +145,22 @@ static double read_share(const struct af_phase *p, const struct af_kstmt *s, uin
         double n = (double)row->extent;
         double starts = inner->role == AF_AXIS_WHOLE || inner->tile == inner->extent ? blocks : n / (double)row->tile;
         return AF_MIN(1, s->pick.distinct / n + (1 - s->pick.distinct / n) * starts / n);
+}
+
+/*
+ * Sectors of a row of so many bytes that an index picks: as many as any of them may take, which is what all take where steps are whole
+ * sectors. Elements never straddle one.
+ */
+static int64_t picked_sectors(const struct af_phase *p, const struct af_kstmt *s, const struct sched_tile_at *at, int64_t size,
+                              int64_t length) {
+        const struct af_stage *st = &p->stages[s->stage];
+        int64_t base = s->access.offset, unit = SECTOR, row = st->row_axis == AF_NONE ? 0 : s->access.strides[st->row_axis];
+        for (uint32_t a = 0; a < p->n_axes; a++)
+                base += at->start[a] * s->access.strides[a];
+        while (s->pick.stride * size % unit || row * size % unit)
+                unit /= 2;
+        int64_t from = (base * size % unit + unit) % unit + SECTOR - unit;
+        return (from + length - 1) / SECTOR + 1;
 }
 
 struct sched_fetch sched_fetch_cost(const struct af_soc *soc, const struct af_phase *p, const struct af_kstmt *s,
@@ -162,7 +178,7 @@ struct sched_fetch sched_fetch_cost(const struct af_soc *soc, const struct af_ph
                 rows *= cols;
                 cols = 1;
         }
-        int64_t bytes = (cols * size + SECTOR - 1) / SECTOR * SECTOR;
+        int64_t bytes = SECTOR * (s->pick.runs ? picked_sectors(p, s, at, size, cols * size) : 1);
         if (s->pick.once) {
                 const struct af_vec_cost *copy = &soc->vec_default_f16;
                 double read = (double)rows * read_share(p, s, blocks);

@@ -140,8 +140,15 @@ static void free_tensors(struct af_tensor *t, uint32_t n) {
         free(t);
 }
 
-/* Counts of the twin against the schedule's; cycles are rounded per kernel. */
-static void compare_model(struct runner *r, const struct runner_item *item, const struct run_result *result) {
+static bool gathers(const struct af_graph *g) {
+        for (uint32_t i = 0; i < g->n_nodes; i++)
+                if (af_op_info(g->nodes[i].op)->cls == AF_CLASS_GATHER)
+                        return true;
+        return false;
+}
+
+/* Counts of the twin against the schedule's; cycles are rounded per kernel. What a gather reads hangs on its index: at most what is stated. */
+static void compare_model(struct runner *r, const struct runner_item *item, const struct af_graph *g, const struct run_result *result) {
         char text[200];
         uint64_t c = result->cycles, m = result->modelled_cycles, off = c > m ? c - m : m - c;
         r->moved += result->moved_bytes;
@@ -149,6 +156,8 @@ static void compare_model(struct runner *r, const struct runner_item *item, cons
         r->cycles += c;
         r->modelled_cycles += m;
         if (result->moved_bytes == result->modelled_bytes && off <= result->n_kernel_steps)
+                return;
+        if (gathers(g) && result->moved_bytes <= result->modelled_bytes && c <= m + result->n_kernel_steps)
                 return;
         r->n_model_off++;
         snprintf(text, sizeof(text), "counted %llu bytes and %llu cycles, modelled %llu and %llu", (unsigned long long)result->moved_bytes,
@@ -222,7 +231,7 @@ static void run_once(struct runner *r, const struct runner_item *item, const str
         r->n_framework += result.n_framework_steps;
         r->n_nodes += result.n_nodes_fused;
         if (v->checked && !text[0] && !g->n_symbols) /* the model counts at the hints */
-                compare_model(r, item, &result);
+                compare_model(r, item, g, &result);
         for (uint32_t i = 0; blocks && i < g->n_inputs; i++)
                 free(blocks[i]);
         free(blocks);
