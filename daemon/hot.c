@@ -205,7 +205,7 @@ void af_hot_json(const struct af_core *core, struct af_buf *buf) {
         if (core->hot.area)
                 af_hot_area_stats(core->hot.area, &s);
         af_buf_printf(buf,
-                      "\"hot\":{\"bytes\":%llu,\"used_bytes\":%llu,\"records\":%llu,\"puts\":%llu,\"evicted\":%llu,\"refused\":%llu,"
+                      ",\"hot\":{\"bytes\":%llu,\"used_bytes\":%llu,\"records\":%llu,\"puts\":%llu,\"evicted\":%llu,\"refused\":%llu,"
                       "\"touches\":%llu,\"environments\":%u}",
                       (unsigned long long)s.total_bytes, (unsigned long long)s.used_bytes, (unsigned long long)s.n_records,
                       (unsigned long long)s.n_puts, (unsigned long long)s.n_evicted, (unsigned long long)s.n_refused,

@@ -50,5 +50,5 @@ void af_hot_answered(struct af_core *core, const struct af_digest *fragment, str
 /* A client used this key (fragment and environment) without asking. */
 void af_hot_touched(struct af_core *core, const uint8_t key[64]);
 void af_hot_clear(struct af_core *core);
-/* `"hot":{…}` for the statistics. */
+/* `,"hot":{…}` for the statistics. */
 void af_hot_json(const struct af_core *core, struct af_buf *buf);

@@ -140,7 +140,6 @@ void af_core_stats_json(struct af_core *core, struct af_buf *buf) {
         af_buf_printf(buf, ",\"memory\":{\"bundles\":%u,\"bundle_bytes\":%zu,\"receive_bytes\":%zu,\"held_bytes\":%zu},",
                       core->bundle_table.n, core->bundle_bytes, core->rx_bytes, core->held_bytes);
         put_store(core, buf);
-        af_buf_put_u8(buf, ',');
         af_hot_json(core, buf);
         af_buf_put_u8(buf, ',');
         put_environments(core, buf);
