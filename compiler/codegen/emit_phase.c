@@ -148,8 +148,8 @@ static void emit_node(struct emit *e, const struct af_knode *n) {
         const char *tile = axis_size(e, n->axis, "tile", x->tile);
         emit_line(e, "const int64_t run%u = %s;", n->axis, length);
         if (x->back)
-                emit_line(e, "for (int64_t s%u = (run%u - 1) / %s * %s; s%u >= 0; s%u -= %s) {", n->axis, n->axis, tile, tile, n->axis,
-                          n->axis, tile);
+                emit_line(e, "for (int64_t s%u = (run%u + %s - 1) / %s * %s - %s; s%u >= 0; s%u -= %s) {", n->axis, n->axis, tile, tile,
+                          tile, tile, n->axis, n->axis, tile);
         else
                 emit_line(e, "for (int64_t s%u = 0; s%u < run%u; s%u += %s) {", n->axis, n->axis, n->axis, n->axis, tile);
         e->indent++;

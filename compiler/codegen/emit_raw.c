@@ -78,6 +78,11 @@ bool emit_carries(const struct emit *e, const struct af_kstmt *s) {
         return inner->role == AF_AXIS_WHOLE || inner->tile == inner->extent;
 }
 
+/* A number, or what it is for these symbols. */
+static const char *pick_size(struct emit *e, const struct af_kstmt *s, const char *what, int64_t n, uint32_t x) {
+        return x ? emit_size_x(e, "int64_t", n, x, "p%u_pick_%s%u", e->phase_no, what, s->dst) : emit_text(e, "%" PRId64, n);
+}
+
 /* Rows of a fetched tile, how far apart they are in memory and in UB, and how the index steps with rows and columns. */
 static const char *fetch_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *v = &e->phase->values[s->dst], *index = &e->phase->values[s->src[0]];
@@ -95,8 +100,9 @@ static const char *fetch_text(struct emit *e, const struct af_kstmt *s) {
         emit_use(e, EMIT_LIB_AWAIT, AF_COMBINE_ADD);
         emit_use(e, s->pick.queued ? EMIT_LIB_FETCH_ROWS : s->pick.runs ? EMIT_LIB_FETCH_RUNS : EMIT_LIB_FETCH_ELEMENTS, AF_COMBINE_ADD);
         const char *to = fetch_view(e, s, s->dst), *by = fetch_index(e, s), *at = emit_position(e, s);
-        const char *text = emit_text(e, "%s(%s, gm%u, %s, (int64_t)(%s), %" PRId64 ", %" PRId64, call, to, s->access.arg, by, at,
-                                     s->pick.extent, s->pick.stride);
+        const char *extent = pick_size(e, s, "extent", s->pick.extent, s->pick.extent_x),
+                   *stride = pick_size(e, s, "stride", s->pick.stride, s->pick.stride_x);
+        const char *text = emit_text(e, "%s(%s, gm%u, %s, (int64_t)(%s), %s, %s", call, to, s->access.arg, by, at, extent, stride);
         const char *row_step = tile && s->access.strides[st->row_axis] ? emit_step(e, &s->access, st->row_axis) : "0",
                    *col_step = along != AF_NONE && s->access.strides[along] ? emit_step(e, &s->access, along) : "0";
         if (s->pick.runs)

@@ -165,8 +165,6 @@ static int gather_data(struct build *b, const struct af_node *n, const struct af
                 if (d != axis && out->atom[o] != AF_NONE)
                         r = af_view_address_add(b, a, out->atom[o], strides[d]);
         }
-        if (!r && (af_size_is_symbolic(strides[axis]) || af_size_is_symbolic(u->dims.dim[axis])))
-                return af_view_unfit(b, "a gather along an axis of symbolic size");
         u->use.gathers = true;
         u->use.gather_stride = strides[axis];
         u->use.gather_extent = u->dims.dim[axis];

@@ -29,7 +29,7 @@ struct af_use {
         int64_t strides[AF_KERNEL_MAX_AXES];  /* INPUT: of the load; stored output: of the store */
         int64_t offset;                       /* elements */
         bool gathers;                         /* a gather's data: strides are those of the axes that its index does not pick along */
-        int64_t gather_stride, gather_extent; /* elements per step of the index; how many it may pick from */
+        int64_t gather_stride, gather_extent; /* elements per step of the index; how many it may pick from; sizes (size.h) */
         uint32_t offset_x, strides_x[AF_KERNEL_MAX_AXES]; /* size.h: numbers above are those at the hints */
         const struct af_pack *pack; /* not NULL: an input is first copied to the workspace, a stored output is last copied out of it; vary
                                        and strides are those of the copy, offset 0 */

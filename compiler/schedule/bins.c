@@ -108,6 +108,8 @@ int sched_bins_find(struct sched *s, struct af_bins *ret) {
                 if (s->sp.skip[i] || af_op_info(s->g->nodes[s->m.nodes[i]].op)->cls != AF_CLASS_GATHER)
                         continue;
                 const struct af_use *data = &s->sp.uses[s->sp.first_use[i]], *index = data + 1;
+                if (af_size_is_symbolic(data->gather_extent) || af_size_is_symbolic(data->gather_stride))
+                        continue;
                 if (!is_index(s, index) || data->strides[s->sp.inner] != 1 || data->strides_x[s->sp.inner])
                         continue;
                 struct af_bins b = {.index = sched_input_arg(s, index->base),

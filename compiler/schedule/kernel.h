@@ -125,9 +125,10 @@ struct af_access {
 enum af_index_of { AF_INDEX_ITSELF, AF_INDEX_ROW, AF_INDEX_PLACE };
 struct af_pick {
         int64_t stride, extent; /* elements of memory per step of the index; steps there are */
-        bool runs;              /* the index is one along what is contiguous: a transfer per row; else element by element */
-        bool queued;            /* the index is loaded, not computed: the rows come into the load buffer right behind it */
-        enum af_index_of word;  /* the index is entries of bins, int64: which half of them */
+        uint32_t stride_x, extent_x;
+        bool runs;             /* the index is one along what is contiguous: a transfer per row; else element by element */
+        bool queued;           /* the index is loaded, not computed: the rows come into the load buffer right behind it */
+        enum af_index_of word; /* the index is entries of bins, int64: which half of them */
         bool once; /* queued; rows of one index stand together: what is like the row before is copied in UB, not read again. src[1]: the
                       last row of the tile before, where a tile holds all of the inner axis */
         double distinct; /* once: rows of memory that all of it takes, as indices go that are spread evenly */

@@ -146,12 +146,19 @@ int lower_load_binned(struct lower *l, enum af_dtype d, const struct af_access *
         return r ? r : lower_emit(l, fetch);
 }
 
+static struct af_pick pick_of(const struct af_graph *g, const struct af_use *u) {
+        return (struct af_pick){.stride = af_size_hint(g, u->gather_stride),
+                                .extent = af_size_hint(g, u->gather_extent),
+                                .stride_x = af_size_x(u->gather_stride),
+                                .extent_x = af_size_x(u->gather_extent)};
+}
+
 int lower_gather(struct lower *l, uint32_t i) {
         const struct sched *s = l->s;
         uint32_t first = s->sp.first_use[i], index, axes = 0;
         const struct af_use *u = &s->sp.uses[first];
         enum af_dtype d = s->g->values[u->base].dtype;
-        struct af_kstmt fetch = {.kind = AF_KSTMT_FETCH, .pick = {.stride = u->gather_stride, .extent = u->gather_extent}};
+        struct af_kstmt fetch = {.kind = AF_KSTMT_FETCH, .pick = pick_of(s->g, u)};
         fetch.pick.once = l->p->binned && sched_bins_index(s, &s->sp.uses[first + 1], u->gather_extent);
         int r = fetch.pick.once ? lower_entries(l, &index) : lower_use(l, first + 1, &index);
         if (r)

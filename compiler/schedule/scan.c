@@ -40,7 +40,7 @@ static int accumulator(struct sched *s, int64_t n, enum af_dtype *ret) {
         *ret = af_dtype_kind(out) == 'f' ? AF_DTYPE_FLOAT32 : AF_DTYPE_INT32;
         if (in == AF_DTYPE_FLOAT64 || out == AF_DTYPE_FLOAT64)
                 return sched_unfit(s, "running sums of float64");
-        bool held = magnitude(in) && n <= INT32_MAX / magnitude(in);
+        bool held = magnitude(in) && af_size_most(s->g, n) <= INT32_MAX / magnitude(in);
         if (in == AF_DTYPE_INT64 || (out == AF_DTYPE_INT64 && !held))
                 return sched_unfit(s, "running sums beyond int32");
         return 0;
@@ -54,16 +54,22 @@ static void drop_axis(struct running *c, uint32_t a) {
         c->over -= c->over > a;
 }
 
+/* Whether one step of the outer axis is all of the inner one. */
+static bool follows(const struct af_graph *g, int64_t outer, int64_t inner, int64_t extent) {
+        int64_t all;
+        return af_size_mul(g, inner, extent, &all) && all == outer;
+}
+
 /* Axes that both tensors lie along in the same way become one, units go. */
-static void merge_axes(struct running *c) {
+static void merge_axes(const struct af_graph *g, struct running *c) {
         for (uint32_t a = c->n_axes; a-- > 0;)
                 if (c->extent[a] == 1 && a != c->over)
                         drop_axis(c, a);
         for (uint32_t a = c->n_axes; a-- > 1;) {
                 bool apart = a == c->over || a - 1 == c->over;
-                if (apart || c->in[a - 1] != c->in[a] * c->extent[a] || c->out[a - 1] != c->out[a] * c->extent[a])
+                if (apart || !follows(g, c->in[a - 1], c->in[a], c->extent[a]) || !follows(g, c->out[a - 1], c->out[a], c->extent[a]) ||
+                    !af_size_mul(g, c->extent[a], c->extent[a - 1], &c->extent[a]))
                         continue;
-                c->extent[a] *= c->extent[a - 1];
                 drop_axis(c, a - 1);
         }
 }
@@ -82,10 +88,10 @@ static void swap_axes(struct running *c, uint32_t a, uint32_t b) {
 }
 
 /* The summed axis last but one, what lies closest in memory last: a unit axis where there is no other. */
-static void order_axes(struct running *c) {
+static void order_axes(const struct af_graph *g, struct running *c) {
         uint32_t inner = AF_NONE;
         for (uint32_t a = 0; a < c->n_axes; a++)
-                if (a != c->over && (inner == AF_NONE || c->out[a] <= c->out[inner]))
+                if (a != c->over && (inner == AF_NONE || af_size_hint(g, c->out[a]) <= af_size_hint(g, c->out[inner])))
                         inner = a;
         if (inner == AF_NONE) {
                 inner = c->n_axes++;
@@ -115,18 +121,17 @@ bool sched_is_scan(const struct sched *s) {
 int sched_scan_init(struct sched *s) {
         const struct af_node *n = node_of(s);
         const struct af_value *in = &s->g->values[n->in[0]];
-        int64_t out_dims[AF_LIMIT_RANK];
         struct running *c = s->scan = af_arena_calloc(s->arena, 1, sizeof(*c));
         if (!c)
                 return -ENOMEM;
         c->n_axes = in->rank;
         c->over = (uint32_t)af_node_attr(n, AF_ATTR_AXIS)->i;
-        bool known = af_value_static_dims(s->g, n->in[0], c->extent) && af_value_static_strides(s->g, n->in[0], c->in) &&
-                     af_value_static_dims(s->g, n->out[0], out_dims) && af_value_static_strides(s->g, n->out[0], c->out);
-        if (known && in->kind == AF_VALUE_INPUT)
-                known = af_expr_is_const(&s->g->exprs, s->g->inputs[in->index].offset, &c->in_offset);
-        if (!known)
-                return sched_unfit(s, "running sums over sizes with symbols");
+        af_size_dims(s->g, n->in[0], c->extent);
+        bool fits = af_size_strides(s->g, n->in[0], c->in) && af_size_strides(s->g, n->out[0], c->out);
+        if (in->kind == AF_VALUE_INPUT)
+                c->in_offset = af_size_from(s->g, s->g->inputs[in->index].offset);
+        if (!fits)
+                return sched_unfit(s, "sizes beyond 64 bits");
         c->back = flag(s, AF_ATTR_REVERSE);
         c->exclusive = flag(s, AF_ATTR_EXCLUSIVE);
         for (uint32_t a = 0; a < c->n_axes; a++)
@@ -134,8 +139,8 @@ int sched_scan_init(struct sched *s) {
         int r = accumulator(s, c->extent[c->over], &c->acc);
         if (r || c->empty)
                 return r;
-        merge_axes(c);
-        order_axes(c);
+        merge_axes(s->g, c);
+        order_axes(s->g, c);
         return check_in_place(s, c);
 }
 
@@ -143,7 +148,11 @@ void sched_scan_plan(const struct sched *s, struct pass *ret) {
         const struct running *c = s->scan;
         *ret = (struct pass){.kind = PASS_SCAN, .chunk_axis = AF_NONE, .from_group = true, .to_group = true, .n_axes = c->n_axes};
         for (uint32_t a = 0; a < c->n_axes; a++)
-                ret->axes[a] = (struct pass_axis){.extent = c->extent[a], .most = c->extent[a], .space_axis = AF_NONE, .step = 1};
+                ret->axes[a] = (struct pass_axis){.extent = af_size_hint(s->g, c->extent[a]),
+                                                  .x = af_size_x(c->extent[a]),
+                                                  .most = af_size_most(s->g, c->extent[a]),
+                                                  .space_axis = AF_NONE,
+                                                  .step = 1};
         ret->row = ret->over = c->over;
         ret->inner = c->n_axes - 1;
 }
@@ -166,15 +175,23 @@ static int convert(struct lower *l, uint32_t v, enum af_dtype from, enum af_dtyp
         return lower_program(l, &l->s->prog, &v, value.hold, value.axes, ret);
 }
 
+static struct af_access access_of(const struct sched *s, uint32_t arg, const int64_t *strides, int64_t offset) {
+        struct af_access a = {.arg = arg, .offset = af_size_hint(s->g, offset), .offset_x = af_size_x(offset)};
+        for (uint32_t i = 0; i < s->scan->n_axes; i++) {
+                a.strides[i] = af_size_hint(s->g, strides[i]);
+                a.strides_x[i] = af_size_x(strides[i]);
+        }
+        return a;
+}
+
 int lower_scan(struct lower *l) {
         struct sched *s = l->s;
         const struct running *c = s->scan;
         const struct af_node *n = node_of(s);
         enum af_dtype from = s->g->values[n->in[0]].dtype, to = s->g->values[n->out[0]].dtype;
         uint32_t v, carry, sum, all = (1u << l->p->n_axes) - 1;
-        struct af_access in = {.arg = sched_input_arg(s, n->in[0]), .offset = c->in_offset}, out = {.arg = sched_arg(s, s->store_place[0])};
-        memcpy(in.strides, c->in, sizeof(in.strides));
-        memcpy(out.strides, c->out, sizeof(out.strides));
+        struct af_access in = access_of(s, sched_input_arg(s, n->in[0]), c->in, c->in_offset),
+                         out = access_of(s, sched_arg(s, s->store_place[0]), c->out, 0);
         l->op_node = s->m.nodes[0];
         int r = lower_load(l, from, &in, n->in[0], &v);
         if (!r)

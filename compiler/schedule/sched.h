@@ -49,7 +49,7 @@ struct reduction {
 };
 
 struct running { /* a running sum: axes of operand and result, the summed one last but one */
-        int64_t extent[AF_KERNEL_MAX_AXES], in[AF_KERNEL_MAX_AXES], out[AF_KERNEL_MAX_AXES], in_offset; /* elements */
+        int64_t extent[AF_KERNEL_MAX_AXES], in[AF_KERNEL_MAX_AXES], out[AF_KERNEL_MAX_AXES], in_offset; /* elements; sizes (size.h) */
         uint32_t n_axes, over;
         enum af_dtype acc;
         bool back, exclusive, empty;
