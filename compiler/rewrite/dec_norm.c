@@ -207,6 +207,30 @@ uint32_t rw_batch_norm(const struct rw_composite *c) {
 
 /* ---- variance and norms of vectors ---- */
 
+#define COUNT_MAX (INT64_C(1) << 24) /* whole numbers up to here are float32's */
+
+/* max(0, count - correction) of sizes with symbols: ones are added up, which is exact in any order. */
+static uint32_t count_less(const struct rw_composite *c, const struct axes *a, double correction) {
+        struct rw *b = c->b;
+        uint32_t rank = rw_value(b, c->in[0])->rank, dims[AF_LIMIT_RANK];
+        int64_t most = 1;
+        for (uint32_t i = 0; i < rank; i++)
+                dims[i] = rw_const_dim(b, 1);
+        for (uint32_t i = 0; i < a->n; i++) {
+                uint32_t dim = rw_value(b, c->in[0])->dims[a->list[i]];
+                int64_t n = rw_most(b, dim);
+                dims[a->list[i]] = dim;
+                if (n > COUNT_MAX || (n && most > COUNT_MAX / n))
+                        return rw_fail(b);
+                most *= n;
+        }
+        if (correction != trunc(correction) || fabs(correction) > COUNT_MAX)
+                return rw_fail(b);
+        uint32_t count = reduce(c, AF_OP_REDUCE_SUM, rw_broadcast(b, rw_number(c, 1), dims, rank), a, rw_attr_int(c, AF_ATTR_KEEPDIMS, 0));
+        uint32_t left = rw_binary(b, AF_OP_SUB, count, rw_number(c, correction));
+        return rw_binary(b, AF_OP_MAXIMUM, left, rw_number(c, 0));
+}
+
 /* Sum of squared distances from the mean, over max(0, count - correction). */
 uint32_t rw_var(const struct rw_composite *c) {
         struct rw *b = c->b;
@@ -216,10 +240,11 @@ uint32_t rw_var(const struct rw_composite *c) {
         double correction = rw_attr_number(c, AF_ATTR_CORRECTION, 1);
         bool keepdims = rw_attr_int(c, AF_ATTR_KEEPDIMS, 0);
         uint32_t d = rw_binary(b, AF_OP_SUB, x, reduce(c, AF_OP_REDUCE_MEAN, x, &a, true)), square = rw_binary(b, AF_OP_MUL, d, d);
-        if (n < 0)
-                return correction == 0 ? reduce(c, AF_OP_REDUCE_MEAN, square, &a, keepdims) : rw_fail(b);
+        if (n < 0 && correction == 0)
+                return reduce(c, AF_OP_REDUCE_MEAN, square, &a, keepdims);
+        uint32_t all = reduce(c, AF_OP_REDUCE_SUM, square, &a, keepdims);
         double left = (double)n - correction;
-        return rw_binary(b, AF_OP_DIV, reduce(c, AF_OP_REDUCE_SUM, square, &a, keepdims), rw_number(c, left > 0 ? left : 0));
+        return rw_binary(b, AF_OP_DIV, all, n < 0 ? count_less(c, &a, correction) : rw_number(c, left > 0 ? left : 0));
 }
 uint32_t rw_std(const struct rw_composite *c) {
         return rw_unary(c->b, AF_OP_SQRT, rw_var(c));
