@@ -49,9 +49,17 @@ void emit_use(struct emit *e, enum emit_lib lib, enum af_combine combine) {
 }
 
 static const char *size(struct emit *e, const char *type, int64_t value, uint32_t x, const char *name) {
-        for (uint32_t i = e->n_fields; i-- > 0;)
-                if (strcmp(e->fields[i].name, name) == 0)
+        const char *wanted = name;
+        uint32_t n = 1;
+        for (uint32_t i = 0; i < e->n_fields;) {
+                const struct emit_field *f = &e->fields[i++];
+                if (strcmp(f->name, name) != 0)
+                        continue;
+                if (f->x == x && (x || f->value == value))
                         return emit_text(e, "t.%s", name);
+                name = emit_text(e, "%s_%u", wanted, ++n); /* another size by that name, as a concat's offsets of one value */
+                i = 0;
+        }
         if (af_arena_grow(&e->arena, &e->fields, &e->cap_fields, e->n_fields + 1, sizeof(*e->fields))) {
                 e->error = -ENOMEM;
                 return "";
