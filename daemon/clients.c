@@ -7,7 +7,8 @@
 
 #include "daemon/core.h"
 
-#define MAX_GONE 1024u /* users and clients without a connection that are remembered */
+#define GATE_USER UINT32_MAX /* no user's number: what comes through the gate has shares and quotas of its own */
+#define MAX_GONE  1024u      /* users and clients without a connection that are remembered */
 
 static struct af_user *user_get(struct af_core *core, uint32_t uid) {
         struct af_user *user;
@@ -46,7 +47,7 @@ static struct af_client *client_get(struct af_user *user, pid_t pid) {
 }
 
 bool af_client_enter(struct af_conn *conn) {
-        struct af_user *user = user_get(conn->core, conn->peer.uid);
+        struct af_user *user = user_get(conn->core, conn->kind == AF_PEER_GATE ? GATE_USER : conn->peer.uid);
 
         conn->client = user ? client_get(user, conn->peer.pid) : NULL;
         if (!conn->client)

@@ -317,6 +317,14 @@ static const char *refuses(const struct af_conn *conn) {
         return core->n_conns > limit ? "too many connections" : privileged ? NULL : af_user_refuses_connection(conn->client->user);
 }
 
+/* By its process: nobody else can be the gate. */
+static bool enter(struct af_conn *conn) {
+        const struct af_gate_child *gate = &conn->core->gate;
+
+        conn->kind = gate->running && gate->process.pid == conn->peer.pid ? AF_PEER_GATE : AF_PEER_CLIENT;
+        return af_client_enter(conn);
+}
+
 static void conn_new(struct af_core *core, int fd) {
         struct af_conn *conn = calloc(1, sizeof(*conn));
         socklen_t n = sizeof(conn->peer);
@@ -326,7 +334,7 @@ static void conn_new(struct af_core *core, int fd) {
                 conn->core = core;
                 conn->fd = fd;
         }
-        if (!conn || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &conn->peer, &n) < 0 || !af_client_enter(conn)) {
+        if (!conn || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &conn->peer, &n) < 0 || !enter(conn)) {
                 close(fd);
                 free(conn);
                 return;

@@ -93,6 +93,7 @@ struct af_out {
         size_t tail_size, tail_at;
         uint8_t head[];
 };
+enum af_peer_kind { AF_PEER_CLIENT, AF_PEER_GATE /* our own child */ };
 enum af_conn_state { AF_CONN_HELLO, AF_CONN_OPEN, AF_CONN_FLUSH /* closes when all is written */, AF_CONN_CLOSED };
 struct af_conn {
         struct af_list link;

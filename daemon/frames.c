@@ -103,8 +103,6 @@ static void on_hello(struct af_conn *conn, const struct af_frame_header *h, cons
                 return;
         }
         take_name(conn, body, n);
-        if (owner(conn) && af_frame_find(body, n, AF_TAG_PEER_KIND, 1, &f) && f.p[0] == AF_PEER_GATE)
-                conn->kind = AF_PEER_GATE;
         if (af_frame_find(body, n, AF_TAG_CAPABILITIES, 8, &f)) {
                 conn->takes_fds = af_field_u64(&f) & AF_CAP_MEMFD;
                 conn->takes_hot = af_field_u64(&f) & AF_CAP_HOT;

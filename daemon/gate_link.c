@@ -190,7 +190,6 @@ static void say_hello(struct af_gate_link *l) {
         af_frame_field(&l->out, AF_TAG_VERSIONS, (uint8_t[4]){AF_FRAME_VERSION, 0, AF_FRAME_VERSION, 0}, 4);
         af_frame_field_u64(&l->out, AF_TAG_CAPABILITIES, AF_CAP_MEMFD);
         af_frame_field_str(&l->out, AF_TAG_PEER_NAME, "gate");
-        af_frame_field_u8(&l->out, AF_TAG_PEER_KIND, AF_PEER_GATE);
         af_frame_end(&l->out, at);
         flush(l);
 }

@@ -69,7 +69,6 @@ enum af_frame_tag {
         AF_TAG_LOST = 41,         /* u64: events that this watcher did not get */
         AF_TAG_FRAGMENT = 42,     /* 32 bytes: digest of a fragment that the server has; in SUBMIT instead of its bytes */
         AF_TAG_QUERY = 43,        /* JSON object */
-        AF_TAG_PEER_KIND = 44,    /* u8 AF_PEER_*, in hello */
         AF_TAG_SOC = 48,          /* text: of a fragment's target, as asked for; "" is the default. TOOLCHAIN likewise */
         AF_TAG_TOOLCHAIN = 49,
         AF_TAG_TWIN = 50, /* u8 */
@@ -82,7 +81,6 @@ enum af_frame_tag {
 #define AF_CAP_MEMFD 1u
 /* Client: takes the hot area. Server: has epochs; answers are asked for again where no area tells that they are still in force. */
 #define AF_CAP_HOT 2u
-enum af_peer_kind { AF_PEER_CLIENT = 0, AF_PEER_GATE = 1 /* the nanomsg door: a quota of its own */ };
 
 enum af_hit { AF_HIT_COMPILED = 0, AF_HIT_JOINED = 1 /* waited for another's compile */, AF_HIT_STORE = 2 };
 

@@ -5,7 +5,7 @@ import array, json, mmap, os, select, shutil, signal, socket, struct, subprocess
 HELLO, SUBMIT, PROGRESS, PART, RESULT, ERROR, CANCEL, TOUCH, DRAIN, STATS, CLEAR, WATCH, EVENT, HISTORY, WHY = range(1, 16)
 VERSIONS, CAPABILITIES, CANON_VERSION, PEER_NAME, ENV_DIGEST = 1, 2, 3, 4, 5
 CANON, TEXT_JSON, ORIGINS, KEY, HIT, BUNDLE, BUNDLE_BYTES, SLOT_MAP, CODE, RETRYABLE, TEXT, ELAPSED_MS, WAITERS, COMPILE_US, LOOKUP_ONLY = range(16, 31)
-EVENT_TEXT, LOST, FRAGMENT, QUERY, PEER_KIND = range(40, 45)
+EVENT_TEXT, LOST, FRAGMENT, QUERY = range(40, 44)
 PARTS, PART_INDEX, N_PARTS = 56, 57, 58
 HIT_COMPILED, HIT_JOINED, HIT_STORE = 0, 1, 2
 CODES = ['', 'protocol', 'version', 'refused', 'invalid', 'too_large', 'compile', 'deadline', 'canceled', 'draining', 'busy', 'job_died', 'internal',
