@@ -17,6 +17,13 @@ uint64_t af_clock_coarse_ns(void) {
         return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+uint64_t af_clock_cpu_ns(void) {
+        struct timespec t;
+
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 uint64_t af_clock_now_us(void) {
         return af_clock_now_ns() / 1000;
 }

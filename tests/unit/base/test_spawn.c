@@ -149,10 +149,10 @@ Test(spawn, leaves_nothing_of_the_group_behind) {
 
 Test(spawn, a_background_child_does_not_hold_the_caller) {
         uint64_t begin = af_clock_now_us();
-        struct ran ran = shell("sleep 5 & echo here", (struct af_spawn){.lifeline_fd = -1});
+        struct ran ran = shell("sleep 30 & echo here", (struct af_spawn){.lifeline_fd = -1});
 
         cr_assert_str_eq((char *)ran.out.data, "here\n");
-        cr_assert_lt(af_clock_now_us() - begin, 4000000);
+        cr_assert_lt(af_clock_now_us() - begin, 25000000);
         done(&ran);
 }
 

@@ -195,7 +195,7 @@ Test(request, no_server_is_said_once_and_costs_nothing_later) {
         uint64_t started = af_clock_now_us();
         for (int i = 0; i < 10; i++)
                 fails(&f, AUTOFUSE_E_UNAVAILABLE, "left behind");
-        cr_assert_lt(af_clock_now_us() - started, 500000);
+        cr_assert_lt(af_clock_now_us() - started, 5000000, "each would have waited a second");
         cr_assert_eq(f.n_log, 1);
         autofuse_context_close(f.ctx);
         unlink(f.s.path);

@@ -64,7 +64,7 @@ static const char *first_difference(const char *a, const char *b) {
         return NULL;
 }
 
-Test(identity, compilers_and_flags, .timeout = 240) {
+Test(identity, compilers_and_flags, .timeout = 900) {
         static char first[MAX_TEXT], text[MAX_TEXT];
         const char *root = getenv("AF_SOURCE_ROOT"), *build = getenv("AF_BUILD_ROOT");
         char dir[512], command[600];
