@@ -222,6 +222,9 @@ int af_graph_finish(struct af_graph *g, bool keep_order, struct af_tally *tally)
                 r = af_graph_check_values(g, &facts, true, tally->diags);
         if (r >= 0 && sorted && !af_tally_failed(tally))
                 r = order_finally(g, keep_order, tally->diags);
+        g->not_in_place = true;
+        for (uint32_t i = 0; i < g->n_outputs; i++)
+                g->not_in_place &= g->outputs[i].alias_of == AF_NONE;
         if (r >= 0)
                 r = af_tally_failed(tally) || !sorted ? AF_GRAPH_E_INVALID : r;
         return r;

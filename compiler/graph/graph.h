@@ -66,6 +66,7 @@ struct af_graph {
         struct af_graph_output *outputs;
         struct af_graph_symbol *symbols;
         uint32_t n_values, n_nodes, n_inputs, n_constants, n_outputs, n_symbols;
+        bool not_in_place; /* known: no output takes an input's memory, so that nobody need look through them */
 };
 
 enum { AF_GRAPH_E_INVALID = 1 };

@@ -59,7 +59,7 @@ static int resolve(struct build *b, uint32_t value, struct raw_use *u) {
 }
 
 static int add_use(struct build *b, uint32_t value, struct raw_use **ret_use) {
-        int r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + 1, sizeof(*b->uses));
+        int r = af_arena_grow(&b->temp, &b->uses, &b->cap_uses, b->n_uses + 1, sizeof(*b->uses));
         if (!r)
                 r = resolve(b, value, &b->uses[b->n_uses]);
         if (!r)
@@ -138,7 +138,7 @@ static int visit_iota(struct build *b, uint32_t i, const struct af_node *n) {
         if (!r)
                 r = iota_address(b, n, d->dim[axis], &start, &step);
         if (!r)
-                r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + 1, sizeof(*b->uses));
+                r = af_arena_grow(&b->temp, &b->uses, &b->cap_uses, b->n_uses + 1, sizeof(*b->uses));
         struct address *a = r ? NULL : af_arena_calloc(b->arena, 1, sizeof(*a));
         if (!a)
                 return r ? r : -ENOMEM;
@@ -249,7 +249,7 @@ static int join_pieces(struct build *b, struct raw_use *list, uint32_t n) {
 
 /* The stored outputs; before them, for each that is only copied, the use that loads it. */
 static int visit_stores(struct build *b, const struct af_store *stores, uint32_t n_stores) {
-        struct raw_use *list = af_arena_calloc(b->arena, n_stores, sizeof(*list));
+        struct raw_use *list = af_arena_calloc(&b->temp, n_stores, sizeof(*list));
         if (!list)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n_stores; i++) {
@@ -263,7 +263,7 @@ static int visit_stores(struct build *b, const struct af_store *stores, uint32_t
                 list[i].store = &stores[i];
                 if (list[i].use.base_kind != AF_BASE_NODE) {
                         struct raw_use source = list[i];
-                        r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + 1, sizeof(*b->uses));
+                        r = af_arena_grow(&b->temp, &b->uses, &b->cap_uses, b->n_uses + 1, sizeof(*b->uses));
                         if (r)
                                 return r;
                         list[i].use.source = b->n_uses;
@@ -275,7 +275,7 @@ static int visit_stores(struct build *b, const struct af_store *stores, uint32_t
         if (r)
                 return r;
         b->space->first_store = b->n_uses;
-        r = af_arena_grow(b->arena, &b->uses, &b->cap_uses, b->n_uses + n_stores, sizeof(*b->uses));
+        r = af_arena_grow(&b->temp, &b->uses, &b->cap_uses, b->n_uses + n_stores, sizeof(*b->uses));
         if (!r && n_stores)
                 memcpy(&b->uses[b->n_uses], list, n_stores * sizeof(*list));
         b->n_uses += n_stores;
@@ -336,7 +336,7 @@ int af_space_build(struct af_arena *arena, const struct af_members *m, const str
         uint32_t n_uses = 2 * n_stores; /* most there can be: one list, never copied to a larger one */
         for (uint32_t i = 0; i < m->n; i++)
                 n_uses += AF_MAX(m->g->nodes[m->nodes[i]].n_in, 1u);
-        int r = af_arena_grow(arena, &b.uses, &b.cap_uses, n_uses, sizeof(*b.uses));
+        int r = af_arena_grow(&b.temp, &b.uses, &b.cap_uses, n_uses, sizeof(*b.uses));
         if (!r)
                 r = find_shared(&b, stores, n_stores);
         for (uint32_t i = 0; !r && i < m->n; i++)
@@ -344,5 +344,8 @@ int af_space_build(struct af_arena *arena, const struct af_members *m, const str
         ret_space->first_use[m->n] = b.n_uses;
         if (!r)
                 r = visit_stores(&b, stores, n_stores);
-        return r ? r : af_space_merge(&b);
+        if (!r)
+                r = af_space_merge(&b);
+        af_arena_deinit(&b.temp);
+        return r;
 }

@@ -29,7 +29,8 @@ struct build {
         struct sliced {
                 struct af_dims dims;
                 struct address *address;
-        } * *sliced; /* per node: a slice of memory that was met before; NULL */
+        } * *sliced;          /* per node: a slice of memory that was met before; NULL */
+        struct af_arena temp; /* uses: large, and needed no longer than this */
         struct raw_use *uses;
         uint32_t n_uses, cap_uses;
         uint32_t *chain, cap_chain;

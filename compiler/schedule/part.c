@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One part of a kernel: collects its facts, tries the plans, keeps the cheapest. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "compiler/schedule/sched.h"
 
 #define REGION_ALIGN 512
@@ -176,7 +178,7 @@ static bool same_elements(const struct af_use *load, const struct af_use *store)
 
 /* An output that takes an input's memory: whoever reads that memory here reads just what its tile writes. */
 static int check_in_place(struct sched *s) {
-        for (uint32_t o = 0; o < s->g->n_outputs; o++) {
+        for (uint32_t o = 0; o < s->g->n_outputs && !s->g->not_in_place; o++) {
                 const struct af_graph_output *out = &s->g->outputs[o];
                 for (uint32_t i = 0; i < s->n_stores && out->alias_of != AF_NONE; i++) {
                         const struct af_use *store = &s->sp.uses[s->sp.first_store + i];
@@ -334,7 +336,7 @@ static int try_bins(struct sched *s, struct pass *passes, struct part_plan *ret)
 }
 
 static int build_part(struct sched *s, struct part_plan *ret) {
-        struct pass *passes = af_arena_calloc(s->arena, MAX_PASSES, sizeof(*passes));
+        AF_CLEANUP(af_freep) struct pass *passes = calloc(MAX_PASSES, sizeof(*passes));
         bool found = false;
         if (!passes)
                 return -ENOMEM;
@@ -367,7 +369,7 @@ int sched_part_build(struct sched *s, struct part_plan *ret) {
 }
 
 static int check_part(struct sched *s) {
-        struct pass *passes = af_arena_calloc(s->arena, MAX_PASSES, sizeof(*passes));
+        AF_CLEANUP(af_freep) struct pass *passes = calloc(MAX_PASSES, sizeof(*passes));
         uint32_t n = 0;
         if (!passes)
                 return -ENOMEM;

@@ -162,7 +162,7 @@ static int assign(struct split *p, uint32_t i, uint32_t store) {
 /* An input that is updated in place is read by the part that updates it, and by no other. */
 static int check_in_place(struct split *p) {
         const struct af_graph *g = p->w->g;
-        for (uint32_t o = 0; o < g->n_outputs; o++) {
+        for (uint32_t o = 0; o < g->n_outputs && !g->not_in_place; o++) {
                 uint32_t from = g->outputs[o].alias_of == AF_NONE ? AF_NONE : af_members_producer(&p->w->m, g->outputs[o].value);
                 if (from == AF_NONE || output_place(p->w, g->outputs[o].value) == AF_NONE)
                         continue;
