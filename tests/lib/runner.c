@@ -147,7 +147,8 @@ static bool gathers(const struct af_graph *g) {
         return false;
 }
 
-/* Counts of the twin against the schedule's; cycles are rounded per kernel. What a gather reads hangs on its index: at most what is stated. */
+/* Counts of the twin against the schedule's; cycles are rounded per kernel. What a gather reads hangs on its index: at most what is stated.
+ */
 static void compare_model(struct runner *r, const struct runner_item *item, const struct af_graph *g, const struct run_result *result) {
         char text[200];
         uint64_t c = result->cycles, m = result->modelled_cycles, off = c > m ? c - m : m - c;
