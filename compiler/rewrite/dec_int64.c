@@ -87,5 +87,6 @@ uint32_t rw_wide_sum(const struct rw_composite *c) {
                 return rw_fail(c->b);
         if (rw_value(c->b, x)->dtype != AF_DTYPE_INT64)
                 return add_word(&w, rw_cast(c->b, x, AF_DTYPE_INT32), bits, 0, true, AF_NONE);
-        return add_word(&w, high_word(c->b, x), bits, 32, false, add_word(&w, low_word(c->b, x), bits, 0, false, AF_NONE));
+        uint32_t low = add_word(&w, low_word(c->b, x), bits, 0, false, AF_NONE), high = high_word(c->b, x);
+        return add_word(&w, high, bits, 32, false, low);
 }
