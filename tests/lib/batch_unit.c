@@ -41,20 +41,22 @@ static void put_renamed(struct af_buf *out, struct text t, const char *from, con
         af_buf_put(out, t.p, t.n);
 }
 
-/* "NAME = VALUE;" of each size: names to the key, values to the list. False where a line is none. */
+/* "NAME = VALUE" of each size, up to a comma or semicolon: names to the key, values to the list. False where a line has no value. */
 static bool take_sizes(struct part *p, struct text sizes) {
-        while (sizes.n) {
-                const char *end = memchr(sizes.p, ';', sizes.n), *eq = end ? memchr(sizes.p, '=', (size_t)(end - sizes.p)) : NULL;
-                if (!end)
-                        break;
-                if (!eq)
+        const char *eq;
+        while ((eq = find(sizes, "=")) != NULL) {
+                struct text value = {eq + 2, sizes.n - (size_t)(eq + 2 - sizes.p)};
+                const char *comma = find(value, ","), *end = find(value, ";");
+                if (!end || memchr(sizes.p, ';', (size_t)(eq - sizes.p)))
                         return false;
+                end = comma && comma < end ? comma : end;
                 af_buf_put(&p->key, sizes.p, (size_t)(eq - sizes.p));
-                af_buf_printf(&p->values, "%s%.*s", p->values.size ? ", " : "", (int)(end - eq - 2), eq + 2);
+                af_buf_printf(&p->values, "%s%.*s", p->values.size ? ", " : "", (int)(end - value.p), value.p);
+                af_buf_put(&p->key, end, 1);
                 sizes.n -= (size_t)(end + 1 - sizes.p);
                 sizes.p = end + 1;
         }
-        return true;
+        return find(sizes, ";") == NULL;
 }
 
 /* A source of another look is left whole: a group of its own. */
