@@ -199,19 +199,43 @@ static const char *level_pitch(struct emit *e, uint32_t v) {
                          e->phase_no);
 }
 
+/* Columns of what a row of value v is combined along; flat: all its rows as one. */
+static const char *row_columns(struct emit *e, uint32_t v, bool flat) {
+        const struct af_kvalue *src = &e->phase->values[v];
+        const struct af_stage *st = &e->phase->stages[src->stage];
+        uint32_t inner = src->hold == AF_HOLD_COLUMN ? st->row_axis : st->inner_axis;
+        const char *cols = inner == AF_NONE ? "1" : emit_text(e, "l%u", inner);
+
+        return flat ? emit_text(e, "l%u * %s", st->row_axis, cols) : cols;
+}
+
+/* Chunk results per row where no loop counts them: known, or one per 1,024 columns of a length that changes with a symbol. */
+static const char *chunk_columns(struct emit *e, uint32_t v) {
+        const struct af_kstmt *maker = NULL;
+
+        for (uint32_t i = 0; i < e->phase->n_stmts && !maker; i++)
+                if (e->phase->stmts[i].kind == AF_KSTMT_ROW_CHUNKS && e->phase->stmts[i].dst == v)
+                        maker = &e->phase->stmts[i];
+        for (uint32_t a = 0; maker && a < e->phase->n_axes; a++)
+                if (e->phase->axes[a].extent_x && e->phase->values[maker->src[0]].axes >> a & 1)
+                        return emit_text(e, "(%s + %u) / %u", row_columns(e, maker->src[0], maker->flat), AF_REDUCE_CHUNK - 1,
+                                         AF_REDUCE_CHUNK);
+        return emit_text(e, "%u", e->phase->values[v].columns);
+}
+
 /* What a value's tile looks like to a combination along its rows: "rows, columns, pitch". */
 static const char *row_shape(struct emit *e, uint32_t v, bool flat) {
         const struct af_kvalue *src = &e->phase->values[v];
         const struct af_stage *st = &e->phase->stages[src->stage];
-        uint32_t axis, inner = src->hold == AF_HOLD_COLUMN ? st->row_axis : st->inner_axis;
-        const char *cols = inner == AF_NONE ? "1" : emit_text(e, "l%u", inner), *pitch;
+        const char *cols = row_columns(e, v, flat), *pitch;
+        uint32_t axis;
         if (flat)
-                return emit_text(e, "1, l%u * %s, 0", st->row_axis, cols);
+                return emit_text(e, "1, %s, 0", cols);
         if (src->hold == AF_HOLD_ROW || src->hold == AF_HOLD_COLUMN)
                 return emit_text(e, "1, %s, 0", cols);
         if (src->hold == AF_HOLD_CHUNKS) {
                 const struct af_axis *x = loop_axis(e, &axis);
-                cols = x ? emit_text(e, "(run%u + %" PRId64 ") / %" PRId64, axis, x->tile - 1, x->tile) : emit_text(e, "%u", src->columns);
+                cols = x ? emit_text(e, "(run%u + %" PRId64 ") / %" PRId64, axis, x->tile - 1, x->tile) : chunk_columns(e, v);
                 pitch = emit_size(e, "uint32_t", chunk_pitch(e, v), "p%u_chunks", e->phase_no);
         } else {
                 pitch = emit_size(e, "uint32_t", st->pitch, "p%u_pitch%u", e->phase_no, src->stage);

@@ -174,7 +174,7 @@ int lower_gather(struct lower *l, uint32_t i) {
         fetch.pick.word = fetch.pick.once ? AF_INDEX_ROW : AF_INDEX_ITSELF;
         fetch.pick.distinct = fetch.pick.once ? sched_bins_distinct(s->bins.extent, s->bins.n) : 0;
         fetch.pick.queued = fetch.pick.runs && is_loaded(l, index);
-        fetch.pick.once &= fetch.pick.queued && !fetch.access.strides[l->row];
+        fetch.pick.once &= fetch.pick.queued && l->row != AF_NONE && !fetch.access.strides[l->row];
         if (!fetch.pick.runs && fetch.access.arg >= s->n_pointers)
                 return sched_unfit(l->s, "a gather of elements from the workspace"); /* the scalar unit may have older ones in its cache */
         r = lower_value(l, d == AF_DTYPE_BOOL ? AF_DTYPE_UINT8 : d, hold, axes, &fetch.dst);
