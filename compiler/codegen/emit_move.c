@@ -68,7 +68,10 @@ static void move_raw(struct emit *e, const struct af_kstmt *s, const struct af_k
                         at = emit_text(e, "%s + i * %s", at, emit_step(e, &s->access, raw->lines));
                 }
         } else {
-                const char *cols = step == 1 ? n : emit_text(e, "(%s - 1) * %" PRId64 " + 1", n, step);
+                bool empty = e->phase->axes[raw->line].extent_x; /* a size with symbols may be 0 */
+                const char *cols = step == 1 ? n
+                                   : empty   ? emit_text(e, "%s ? (%s - 1) * %" PRId64 " + 1 : 0", n, n, step)
+                                             : emit_text(e, "(%s - 1) * %" PRId64 " + 1", n, step);
                 shape = raw->lines == AF_NONE
                                 ? emit_text(e, "1, %s, 0, 0", cols)
                                 : emit_text(e, "l%u, %s, %s, %s", raw->lines, cols, emit_step(e, &s->access, raw->lines), pitch);

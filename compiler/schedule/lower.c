@@ -61,6 +61,19 @@ static int begin_stage(struct lower *l, uint32_t stage, uint32_t row, uint32_t i
         return 0;
 }
 
+/* Whether there are tiles to store a value in, whatever the symbols are: one that does not vary along an axis that may be empty would be
+ * stored nowhere. */
+static int check_stored(const struct lower *l, uint32_t axes, bool late) {
+        for (uint32_t a = 0; a < l->phase->n_axes; a++) {
+                const struct af_axis *x = &l->phase->axes[a];
+                bool looped = late ? x->role == AF_AXIS_BLOCK && !x->reduced : x->role != AF_AXIS_WHOLE;
+
+                if (looped && x->extent_x && !(axes >> a & 1) && af_size_least(l->s->g, af_size_join(0, x->extent_x)) < 1)
+                        return sched_unfit(l->s, "a value that stays the same along an axis that may be empty");
+        }
+        return 0;
+}
+
 /* Writes the stored outputs of one side of the reduction. */
 static int lower_stores(struct lower *l, bool late) {
         struct sched *s = l->s;
@@ -86,7 +99,9 @@ static int lower_stores(struct lower *l, bool late) {
                         r = lower_access(l, u, arg, &access);
                         if (r)
                                 return r;
-                        r = lower_store(l, v, &access, lower_axes_of(l, u->axes));
+                        r = check_stored(l, lower_axes_of(l, u->axes), late);
+                        if (!r)
+                                r = lower_store(l, v, &access, lower_axes_of(l, u->axes));
                         if (r)
                                 return r;
                 }

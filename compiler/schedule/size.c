@@ -119,16 +119,30 @@ bool af_size_max(const struct af_graph *g, int64_t a, int64_t b, int64_t *ret) {
         return binary(g, AF_EXPR_MAX, a, b, ret);
 }
 
-int64_t af_size_most(const struct af_graph *g, int64_t s) {
-        int64_t mins[AF_LIMIT_SYMBOLS], maxs[AF_LIMIT_SYMBOLS], least, most;
-        if (!af_size_is_symbolic(s))
-                return s;
+static void range(const struct af_graph *g, int64_t s, int64_t *ret_least, int64_t *ret_most) {
+        int64_t mins[AF_LIMIT_SYMBOLS], maxs[AF_LIMIT_SYMBOLS];
+
         for (uint32_t i = 0; i < g->n_symbols; i++) {
                 mins[i] = g->symbols[i].min;
                 maxs[i] = g->symbols[i].max;
         }
-        af_expr_range(&g->exprs, (uint32_t)(s - AF_SIZE_TAG), mins, maxs, &least, &most);
+        af_expr_range(&g->exprs, (uint32_t)(s - AF_SIZE_TAG), mins, maxs, ret_least, ret_most);
+}
+
+int64_t af_size_most(const struct af_graph *g, int64_t s) {
+        int64_t least, most = s;
+
+        if (af_size_is_symbolic(s))
+                range(g, s, &least, &most);
         return most;
+}
+
+int64_t af_size_least(const struct af_graph *g, int64_t s) {
+        int64_t least = s, most;
+
+        if (af_size_is_symbolic(s))
+                range(g, s, &least, &most);
+        return least;
 }
 
 void af_size_dims(const struct af_graph *g, uint32_t value, int64_t *ret_dims) {

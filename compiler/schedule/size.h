@@ -30,6 +30,8 @@ bool af_size_min(const struct af_graph *g, int64_t a, int64_t b, int64_t *ret);
 bool af_size_max(const struct af_graph *g, int64_t a, int64_t b, int64_t *ret);
 /* Greatest value that it can take; INT64_MAX where that is not known. */
 int64_t af_size_most(const struct af_graph *g, int64_t s);
+/* Least value that it can take; INT64_MIN where that is not known. */
+int64_t af_size_least(const struct af_graph *g, int64_t s);
 
 /* Dims, strides and offset of a value (row-major where it states no strides). False where a stride does not fit. */
 void af_size_dims(const struct af_graph *g, uint32_t value, int64_t *ret_dims);
