@@ -172,7 +172,8 @@ def mutated_canonical_forms():
         for t in texts:
             a = c.ask(t, text=True)
             assert a.kind == RESULT, a
-        forms = canonical_forms(s.state)
+        # The file also has pages that no tree holds any more, with parts of records.
+        forms = [f for f in canonical_forms(s.state) if c.ask(f, lookup=True).kind == RESULT]
         assert len(forms) == len(texts), len(forms)
         with Bystander(s, texts[0], text=True):
             for i in range(200 * LONG):
