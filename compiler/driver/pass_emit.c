@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* emit: loop tree -> source, kernel key and symbol; groups with equal sources share one kernel. */
+/* emit: loop tree -> source, kernel key and symbol; groups with equal sources that are launched alike share one kernel. */
 #include <errno.h>
 #include <string.h>
 
@@ -27,6 +27,23 @@ static int emit(struct af_job *job, struct af_kernel_out *k, struct af_buf *text
         return k->source ? 0 : -ENOMEM;
 }
 
+/* Whether one entry of the bundle serves both: with symbols, equal sources may be given different sizes. */
+static bool same_launch(const struct af_kernel_out *a, const struct af_kernel_out *b) {
+        const struct af_kernel *k = a->kernel, *o = b->kernel;
+
+        if (!af_digest_equal(&a->key, &b->key) || a->tiling.n != b->tiling.n || k->block_dim != o->block_dim ||
+            k->block_dim_x != o->block_dim_x || k->workspace_bytes != o->workspace_bytes || k->workspace_x != o->workspace_x ||
+            k->workspace_zeroed != o->workspace_zeroed)
+                return false;
+        for (uint32_t i = 0; i < a->tiling.n; i++) {
+                const struct af_tiling_field *f = &a->tiling.fields[i], *g = &b->tiling.fields[i];
+
+                if (f->type != g->type || f->x != g->x || f->value != g->value)
+                        return false;
+        }
+        return true;
+}
+
 /* Open-addressed index over keys, so that 10^4 kernels stay linear. */
 static uint32_t find_or_add(const struct af_job *job, uint32_t *table, uint32_t mask, uint32_t group, uint32_t *n_entries) {
         const struct af_digest *key = &job->kernels[group].key;
@@ -37,7 +54,7 @@ static uint32_t find_or_add(const struct af_job *job, uint32_t *table, uint32_t 
                         table[at] = group;
                         return (*n_entries)++;
                 }
-                if (af_digest_equal(&job->kernels[table[at]].key, key))
+                if (same_launch(&job->kernels[table[at]], &job->kernels[group]))
                         return job->kernels[table[at]].entry;
         }
 }
