@@ -97,17 +97,18 @@ static int check_nodes(struct sched *s) {
         return 0;
 }
 
-/* Elements combined into one result. */
-static int64_t reduced_count(const struct sched *s, uint32_t i) {
+/* Elements combined into one result. False where that does not fit. */
+static bool reduced_count(const struct sched *s, uint32_t i, int64_t *ret) {
         const struct af_node *n = &s->g->nodes[s->m.nodes[i]];
-        int64_t in[AF_LIMIT_RANK] = {0}, count = 1;
+        int64_t in[AF_LIMIT_RANK] = {0};
         const struct af_attr *axes = af_node_attr(n, AF_ATTR_AXES);
         uint32_t n_axes = axes ? axes->n : s->g->values[n->in[0]].rank;
         af_size_dims(s->g, n->in[0], in);
+        *ret = 1;
         for (uint32_t k = 0; k < n_axes; k++)
-                if (!af_size_mul(s->g, count, in[axes ? axes->ints[k] : (int64_t)k], &count))
-                        return INT64_MAX >> 2;
-        return count;
+                if (!af_size_mul(s->g, *ret, in[axes ? axes->ints[k] : (int64_t)k], ret))
+                        return false;
+        return true;
 }
 
 static int add_reduction(struct sched *s, uint32_t i) {
@@ -115,8 +116,11 @@ static int add_reduction(struct sched *s, uint32_t i) {
         struct reduction *r = &s->reductions[s->n_reductions];
         const char *reason = "no program";
         *r = (struct reduction){.node = i, .real = !s->sp.unit_reduce[i] && !s->sp.empty_reduce[i], .reduced = s->sp.node_reduced[i]};
-        int64_t count = reduced_count(s, i), most = af_size_most(s->g, count);
-        r->count_x = af_size_x(count);
+        int64_t count;
+        if (!reduced_count(s, i, &count))
+                return sched_unfit(s, "sizes beyond 64 bits");
+        int64_t most = af_size_most(s->g, count);
+        r->count_x = n->op == AF_OP_REDUCE_MEAN ? af_size_x(count) : 0;
         r->axes = r->real ? s->sp.uses[s->sp.first_use[i]].axes : 0;
         if (af_expand_reduce(n->op, s->g->values[n->in[0]].dtype, s->g->values[n->out[0]].dtype, (uint64_t)most, &r->plan, &reason))
                 return sched_unfit(s, reason);

@@ -44,7 +44,7 @@ struct reduction {
         bool real;              /* combines more than one element */
         bool cross;             /* across tiles, in the plan at hand: has partials, in the order of these; else resident */
         uint32_t axes, reduced; /* bits of the space: of its operand */
-        uint32_t count_x;       /* elements combined into one, where that depends on symbols */
+        uint32_t count_x;       /* mean: elements combined into one, where that depends on symbols */
         struct af_reduce_plan plan;
 };
 
