@@ -124,6 +124,8 @@ int sched_scan_init(struct sched *s) {
         struct running *c = s->scan = af_arena_calloc(s->arena, 1, sizeof(*c));
         if (!c)
                 return -ENOMEM;
+        if (s->n_stores != 1 || s->stores[0].value != n->out[0] || s->stores[0].into != AF_NONE)
+                return sched_unfit(s, "a running sum beside other values, or as a piece of one");
         c->n_axes = in->rank;
         c->over = (uint32_t)af_node_attr(n, AF_ATTR_AXIS)->i;
         af_size_dims(s->g, n->in[0], c->extent);
