@@ -63,7 +63,9 @@ int lower_resident(struct lower *l, const struct reduction *r, uint32_t v, uint3
 /* Bits of the pass for bits of the space. */
 uint32_t lower_axes_of(const struct lower *l, uint32_t space_axes);
 
-/* lower_raw.c: whether a tile of this hold does not lie row by row in memory, and how it lies instead. */
+#define RAW_STEP_UNKNOWN INT64_MAX
+/* lower_raw.c: whether a tile of this hold does not lie row by row in memory, and how it lies instead; its step is RAW_STEP_UNKNOWN where
+ * that depends on symbols. */
 bool lower_lies(const struct lower *l, const struct af_access *access, enum af_hold hold, uint32_t size, struct af_raw *ret_raw);
 /* The hold that decides whether a value may live in the prologue: a RAW value goes with its tile. */
 enum af_hold lower_raw_hold(const struct af_kvalue *v);

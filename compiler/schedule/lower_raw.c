@@ -48,7 +48,7 @@ enum af_hold lower_raw_hold(const struct af_kvalue *v) {
 static int64_t stride_of(const struct lower *l, const struct af_access *a, uint32_t axis) {
         if (axis == AF_NONE || (l->phase->axes[axis].extent == 1 && !l->phase->axes[axis].extent_x))
                 return 1;
-        return a->strides_x[axis] ? INT64_MAX : a->strides[axis];
+        return a->strides_x[axis] ? RAW_STEP_UNKNOWN : a->strides[axis];
 }
 
 /* Whether what lies between the elements is worth loading: they share sectors anyway. */
@@ -69,7 +69,7 @@ bool lower_lies(const struct lower *l, const struct af_access *access, enum af_h
                 ret_raw->step = row;
         }
         ret_raw->apart = !near(ret_raw->step, size);
-        return true; /* lines of symbolic steps: the space packs them */
+        return true;
 }
 
 static bool same_table(const struct af_kvalue *v, const struct af_raw *raw, uint32_t size) {

@@ -257,6 +257,8 @@ int lower_load(struct lower *l, enum af_dtype dtype, const struct af_access *acc
         struct af_raw raw = {0};
         enum af_hold hold = lower_hold(l, axes);
         bool lies = lower_lies(l, access, hold, af_dtype_size(dtype), &raw);
+        if (lies && raw.step == RAW_STEP_UNKNOWN)
+                return sched_unfit(l->s, "a step from element to element that depends on symbols");
         int r = lower_value(l, dtype == AF_DTYPE_BOOL ? AF_DTYPE_UINT8 : dtype, lies ? AF_HOLD_RAW : hold, axes, &v);
         if (r)
                 return r;
