@@ -199,14 +199,20 @@ static const char *level_pitch(struct emit *e, uint32_t v) {
                          e->phase_no);
 }
 
-/* Columns of what a row of value v is combined along; flat: all its rows as one. */
-static const char *row_columns(struct emit *e, uint32_t v, bool flat) {
+/* The axis that a row of value v is combined along, or AF_NONE. */
+static uint32_t combined_axis(const struct emit *e, uint32_t v) {
         const struct af_kvalue *src = &e->phase->values[v];
         const struct af_stage *st = &e->phase->stages[src->stage];
-        uint32_t inner = src->hold == AF_HOLD_COLUMN ? st->row_axis : st->inner_axis;
+
+        return src->hold == AF_HOLD_COLUMN ? st->row_axis : st->inner_axis;
+}
+
+/* Columns of what a row of value v is combined along; flat: all its rows as one. */
+static const char *row_columns(struct emit *e, uint32_t v, bool flat) {
+        uint32_t inner = combined_axis(e, v);
         const char *cols = inner == AF_NONE ? "1" : emit_text(e, "l%u", inner);
 
-        return flat ? emit_text(e, "l%u * %s", st->row_axis, cols) : cols;
+        return flat ? emit_text(e, "l%u * %s", e->phase->stages[e->phase->values[v].stage].row_axis, cols) : cols;
 }
 
 /* Chunk results per row where no loop counts them: known, or one per 1,024 columns of a length that changes with a symbol. */
@@ -216,10 +222,14 @@ static const char *chunk_columns(struct emit *e, uint32_t v) {
         for (uint32_t i = 0; i < e->phase->n_stmts && !maker; i++)
                 if (e->phase->stmts[i].kind == AF_KSTMT_ROW_CHUNKS && e->phase->stmts[i].dst == v)
                         maker = &e->phase->stmts[i];
-        for (uint32_t a = 0; maker && a < e->phase->n_axes; a++)
-                if (e->phase->axes[a].extent_x && e->phase->values[maker->src[0]].axes >> a & 1)
-                        return emit_text(e, "(%s + %u) / %u", row_columns(e, maker->src[0], maker->flat), AF_REDUCE_CHUNK - 1,
-                                         AF_REDUCE_CHUNK);
+        if (maker) {
+                /* what it combines may be one value expanded, which varies along no axis */
+                uint32_t from = maker->src[0], inner = combined_axis(e, from);
+                uint32_t row = maker->flat ? e->phase->stages[e->phase->values[from].stage].row_axis : AF_NONE;
+
+                if ((inner != AF_NONE && e->phase->axes[inner].extent_x) || (row != AF_NONE && e->phase->axes[row].extent_x))
+                        return emit_text(e, "(%s + %u) / %u", row_columns(e, from, maker->flat), AF_REDUCE_CHUNK - 1, AF_REDUCE_CHUNK);
+        }
         return emit_text(e, "%u", e->phase->values[v].columns);
 }
 
