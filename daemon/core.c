@@ -100,10 +100,21 @@ void af_core_need_tick(struct af_core *core) {
         uv_timer_start(&core->tick, on_tick, TICK_MS, TICK_MS);
 }
 
+static bool drained(const struct af_core *core) {
+        if (!core->draining || core->closing || core->n_requests > 0 || !af_list_empty(&core->flights))
+                return false;
+        af_list_each (conn, (struct af_list *)&core->conns, struct af_conn, link)
+                if (conn->out_head && !conn->doomed && !conn->watcher)
+                        return false;
+        return true;
+}
+
 static void on_kick(uv_timer_t *timer) {
         struct af_core *core = timer->data;
 
         af_conns_sweep(core);
+        if (drained(core) && core->on_drained)
+                core->on_drained(core);
         if (!core->closing && af_workers_tick(core, af_clock_now_ns()))
                 af_core_need_tick(core);
 }
@@ -314,13 +325,8 @@ static void stop_listening(struct af_core *core) {
 }
 
 void af_core_check_drained(struct af_core *core) {
-        if (!core->draining || core->closing || core->n_requests > 0 || !af_list_empty(&core->flights))
-                return;
-        af_list_each (conn, &core->conns, struct af_conn, link)
-                if (conn->out_head && !conn->doomed && !conn->watcher)
-                        return;
-        if (core->on_drained)
-                core->on_drained(core);
+        if (drained(core))
+                af_core_kick(core);
 }
 
 void af_core_drain(struct af_core *core) {
@@ -330,11 +336,10 @@ void af_core_drain(struct af_core *core) {
         stop_listening(core);
         af_event_server(core, "draining");
         af_events_flush(core);
-        /* Before it counts as draining: the last frame that went out would end everything, these connections too. */
+        core->draining = true;
         af_list_each (conn, &core->conns, struct af_conn, link)
                 if (conn->state == AF_CONN_OPEN)
                         af_reply_drain(conn);
-        core->draining = true;
         core->drain_ns = af_clock_now_ns();
         af_core_need_tick(core);
         af_core_check_drained(core);

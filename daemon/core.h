@@ -301,6 +301,7 @@ void af_core_close(struct af_core *core);
 void af_core_deinit(struct af_core *core);
 /* Keeps the timer running while something has a deadline. */
 void af_core_need_tick(struct af_core *core);
+/* Something went that draining waits for. on_drained comes from the loop: whoever calls this may be walking lists that closing empties. */
 void af_core_check_drained(struct af_core *core);
 /* Has the scheduler of jobs look again, from the loop. */
 void af_core_kick(struct af_core *core);

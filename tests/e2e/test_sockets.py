@@ -287,6 +287,20 @@ def a_drain_has_a_limit():
         s.no_leftovers()
 
 
+def a_deadline_ends_a_drain():
+    """The last request goes while the server looks through its connections, of which more follow."""
+    with Server() as s:
+        c = s.client()
+        others = [s.client() for _ in range(3)]
+        i = c.send('plan=hang', deadline=2000)
+        c.stats()  # it was taken in before
+        s.process.send_signal(signal.SIGTERM)
+        assert c.wait(i).code == 'deadline'
+        assert s.process.wait(60) == 0
+        [x.close() for x in others]
+        s.no_leftovers()
+
+
 def a_second_sigterm_ends_at_once():
     with Server() as s:
         c = s.client()
@@ -373,8 +387,12 @@ def nothing_is_inherited():
         assert os.read(r, 1) == b'', 'the server holds an inherited descriptor'
         c = s.client()
         c.send('plan=hang')
-        eventually(lambda: s.stats()['jobs']['running'] >= 1 and s.leftovers(), 'a job runs')
-        for pid in s.leftovers():
+
+        def executed():
+            pids = s.leftovers()
+            return pids if all(open(f'/proc/{p}/cmdline', 'rb').read().startswith(FAKEJOB.encode()) for p in pids) else None
+        eventually(lambda: s.stats()['jobs']['running'] == 1 and s.stats()['environment_loads'] == 1, 'a job runs, the plan')
+        for pid in eventually(executed, 'it is executed, not only forked'):
             fds = {int(f) for f in os.listdir(f'/proc/{pid}/fd')}
             assert fds <= {0, 1, 2, 3}, [(f, os.readlink(f'/proc/{pid}/fd/{f}')) for f in fds]
             env = open(f'/proc/{pid}/environ', 'rb').read()
@@ -394,5 +412,5 @@ def help_and_version():
 if __name__ == '__main__':
     sys.exit(run([a_dead_socket_file_is_replaced, what_stands_in_the_way_is_named, long_paths, a_second_server_refuses, many_servers_race_for_one_socket,
                   clients_race_to_a_starting_server, other_users_are_refused, state_directories_that_are_not_private, no_home,
-                  a_read_only_state_serves_hits, the_state_directory_may_move, sigterm_drains, a_drain_has_a_limit, a_second_sigterm_ends_at_once,
+                  a_read_only_state_serves_hits, the_state_directory_may_move, sigterm_drains, a_drain_has_a_limit, a_deadline_ends_a_drain, a_second_sigterm_ends_at_once,
                   sighup_reads_the_configuration_again, socket_activation, nothing_is_inherited, help_and_version]))
