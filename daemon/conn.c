@@ -356,8 +356,10 @@ static void conn_new(struct af_core *core, int fd) {
         af_core_need_tick(core);
         watch(conn);
         too_many = refuses(conn);
-        if (too_many)
-                af_reply_fatal(conn, AF_ERROR_BUSY, too_many);
+        if (!too_many)
+                return;
+        core->stats.n_refused++;
+        af_reply_fatal(conn, AF_ERROR_BUSY, too_many);
 }
 
 /* Out of descriptors: one is kept back to take a connection and end it, so that the loop does not spin on it. */

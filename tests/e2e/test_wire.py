@@ -253,6 +253,7 @@ def many_connections():
             raise AssertionError('one too many is taken')
         except Closed as e:
             assert 'busy' in str(e), e
+        assert cs[0].stats()['connections_refused'] == 1
         [c.close() for c in cs]
         eventually(lambda: open_or_none(s), 'there is room again')
 
