@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Environments. A job loads one and tells its digest, what compile jobs need of the toolchain, and every file that it depends on; the core
- * looks at those files by stat, at most four times a second. A changed one is loaded again before anything else is answered.
+ * looks at those files by stat, at most five times a second. A changed one is loaded again before anything else is answered.
  */
 #include <stdio.h>
 #include <stdlib.h>

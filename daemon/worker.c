@@ -141,9 +141,9 @@ static void finalize(struct af_worker *w) {
         if (w->alone)
                 all->alone = false;
         af_orphan_forget(w->core->state_dir, w->pid);
+        end.out_of_memory = !w->canceled && w->signal == SIGKILL && !w->timed_out && oom_kills() > w->oom_before;
         af_event_job_end(w->core, &job, &end);
         if (!w->canceled) {
-                end.out_of_memory = w->signal == SIGKILL && !w->timed_out && oom_kills() > w->oom_before;
                 w->core->stats.n_jobs_died += !end.finished && !w->timed_out;
                 w->core->stats.n_jobs_timed_out += w->timed_out;
                 w->canceled = true;
