@@ -396,7 +396,10 @@ struct af_flight *af_flight_new(struct af_core *core, const struct af_digest *ke
                                 struct af_user *user) AF_WARN_UNUSED;
 /* With a known target it looks up first, else it plans. target (may be NULL) is taken over. */
 void af_flight_begin(struct af_flight *f, struct af_target *target);
+/* The request waits for it from now on, and wants its jobs. */
 void af_flight_join(struct af_flight *f, struct af_request *req);
+/* The same for one that wants its jobs already. */
+void af_flight_add(struct af_flight *f, struct af_request *req);
 /* Ends it when nobody waits any more and nothing of it must go on. */
 void af_flight_left(struct af_flight *f);
 /* Answers every waiter; the flight stays. */

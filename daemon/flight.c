@@ -55,10 +55,14 @@ void af_flight_want(struct af_flight *f, struct af_worker *worker) {
                 af_worker_want(worker, req);
 }
 
-void af_flight_join(struct af_flight *f, struct af_request *req) {
+void af_flight_add(struct af_flight *f, struct af_request *req) {
         req->flight = f;
         af_list_append(&f->waiters, &req->in_flight);
         f->n_waiters++;
+}
+
+void af_flight_join(struct af_flight *f, struct af_request *req) {
+        af_flight_add(f, req);
         af_worker_want(f->worker, req);
         for (uint32_t i = 0; i < f->n_kernels; i++)
                 if (f->kernels[i].kernel)

@@ -40,17 +40,22 @@ static void remember_text(struct af_flight *f) {
                 af_flight_free(f);
 }
 
+/* Where the job goes along they go on wanting it: what it takes is known at its end. */
 static void move_waiters(struct af_flight *from, struct af_flight *to) {
         while (!af_list_empty(&from->waiters)) {
                 struct af_request *req = af_list_entry(from->waiters.next, struct af_request, in_flight);
 
                 af_list_del(&req->in_flight);
                 from->n_waiters--;
-                af_sched_unwant(&from->core->workers.sched, &req->wants);
                 af_blob_unref(req->slot_map);
                 req->slot_map = af_blob_ref(from->slot_map);
                 req->fragment = to->link.key;
-                af_flight_join(to, req);
+                if (from->worker) {
+                        af_sched_unwant(&from->core->workers.sched, &req->wants);
+                        af_flight_join(to, req);
+                } else {
+                        af_flight_add(to, req);
+                }
         }
 }
 

@@ -34,7 +34,7 @@ class Process:
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
         c = Client(path, timeout=300)
-        ids = {c.send(w, priority=priority): w for w in words}
+        ids = {c.send(w, text=w.startswith('{'), priority=priority): w for w in words}
         c.sock.sendall(frame(STATS, 1 << 40))  # answered when all have been read
         early = []
         while not early or early[-1].kind != STATS:
@@ -119,6 +119,24 @@ def users_before_processes():
         [p.close() for p in mine]
         last = max(i for i, n in enumerate(names) if n.startswith('o'))
         assert last <= 2 + 20 + 24, (last, names[:last + 1])
+
+
+def a_text_costs_what_its_plan_takes():
+    """Its job goes over to the fragment that it turns out to be; who asked pays to the end."""
+    with Server(jobs=1) as s:
+        s.client().ask('kernels=first')
+        gate, c = s.client(), s.client()
+        hold_the_slot(gate)
+        before = c.stats()['fragment_compiles']
+        dear = Process(s.path, [f'{{"fake": "kernels= plan_ms=1500 t{i}"}}' for i in range(15)])
+        cheap = Process(s.path, [f'kernels= plan_ms=50 c{i}' for i in range(60)])
+        gate.close()
+        assert cheap.answers(60) == ['ok -'] * 60
+        done = c.stats()['fragment_compiles'] - before - 60
+        assert done <= 12, done  # two or three take as long as the 60
+        cheap.close_well()
+        dear.close()
+        c.close()
 
 
 def a_waiting_rank_goes_before_warm_up():
@@ -213,4 +231,4 @@ def quotas_of_a_user():
 
 if __name__ == '__main__':
     needs_root = [users_before_processes, quotas_of_a_user] if os.geteuid() == 0 else []
-    sys.exit(run([each_process_gets_its_share_beside_a_flood, a_waiting_rank_goes_before_warm_up, a_queued_job_belongs_to_those_who_wait, servers_of_a_host_share_slots, *needs_root]))
+    sys.exit(run([each_process_gets_its_share_beside_a_flood, a_text_costs_what_its_plan_takes, a_waiting_rank_goes_before_warm_up, a_queued_job_belongs_to_those_who_wait, servers_of_a_host_share_slots, *needs_root]))
