@@ -2,9 +2,12 @@
 /*
  * Load for benches of the server's socket, single-threaded over epoll:
  *
- *   load good SOCKET CONNECTIONS SECONDS TEXT   each asks for the fragment TEXT again as soon as it is answered; prints the answers per
- * second load hostile SOCKET CONNECTIONS SECONDS TEXT   a quarter each: half frames, random bytes, floods, descriptors never read; at a
- * fixed pace load sink SOCKET                            takes connections, reads and drops
+ *   load good SOCKET CONNECTIONS SECONDS TEXT
+ *           each asks for the fragment TEXT again as soon as it is answered; prints the answers per second
+ *   load hostile SOCKET CONNECTIONS SECONDS TEXT
+ *           a quarter each: half frames, random bytes, floods, descriptors never read; at a fixed pace
+ *   load sink SOCKET
+ *           takes connections, reads and drops
  *
  * Both clients print `ready` when all are connected and begin when a line comes on standard input.
  */

@@ -191,7 +191,6 @@ static void clean_tmp(const char *dir) {
 
 static int make_paths(struct af_core *core) {
         const struct af_config *c = core->config;
-        char jobs[4096];
 
         core->state_dir = c->state_dir ? strdup(c->state_dir) : af_path_state_dir();
         core->job_path = c->job_path ? strdup(c->job_path) : af_path_job();
@@ -203,7 +202,6 @@ static int make_paths(struct af_core *core) {
                 core->tmp_dir = strdup(c->tmp_dir);
         else if (asprintf(&core->tmp_dir, "%s/tmp", core->state_dir) < 0)
                 core->tmp_dir = NULL;
-        snprintf(jobs, sizeof(jobs), "%s/jobs", core->state_dir);
         return core->pch_dir && core->tmp_dir && strlen(core->state_dir) < 3000 ? 0 : -ENOMEM;
 }
 
