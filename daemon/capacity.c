@@ -80,6 +80,15 @@ uint64_t af_memory_available_mib(const char *root) {
         }
 }
 
+uint64_t af_memory_oom_kills(const char *root) {
+        uint64_t n = 0;
+        char text[16384];
+
+        if (read_text(root, "/proc/vmstat", text, sizeof(text)))
+                (void)number_after(text, "\noom_kill ", &n);
+        return n;
+}
+
 int af_host_slot_take(const char *name, unsigned n) {
         struct sockaddr_un sa = {.sun_family = AF_UNIX};
         int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), r = -EAGAIN;

@@ -13,6 +13,9 @@
  */
 uint64_t af_memory_available_mib(const char *root);
 
+/* How many processes the kernel has ended for want of memory since it was started; 0 where nothing is known. root: as above. */
+uint64_t af_memory_oom_kills(const char *root);
+
 /* Of the jobs of one kind: the largest resident set of late. Rises at once, falls slowly. */
 static inline uint64_t af_memory_estimate(uint64_t before_mib, uint64_t peak_mib) {
         return AF_MAX(peak_mib, before_mib - before_mib / 16);

@@ -73,26 +73,6 @@ static void worker_free(struct af_worker *w) {
         free(w);
 }
 
-/* A number behind a name in a file of /proc; 0 where absent. */
-static uint64_t proc_number(const char *path, const char *name) {
-        char text[16384];
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-        const char *p;
-
-        if (fd >= 0)
-                close(fd);
-        if (n <= 0)
-                return 0;
-        text[n] = 0;
-        p = strstr(text, name);
-        return p ? strtoull(p + strlen(name), NULL, 10) : 0;
-}
-
-static uint64_t oom_kills(void) {
-        return proc_number("/proc/vmstat", "\noom_kill ");
-}
-
 /* ---- the end ---- */
 
 static void on_closed(uv_handle_t *handle) {
@@ -141,7 +121,7 @@ static void finalize(struct af_worker *w) {
         if (w->alone)
                 all->alone = false;
         af_orphan_forget(w->core->state_dir, w->pid);
-        end.out_of_memory = !w->canceled && w->signal == SIGKILL && !w->timed_out && oom_kills() > w->oom_before;
+        end.out_of_memory = !w->canceled && w->signal == SIGKILL && !w->timed_out && af_memory_oom_kills("") > w->oom_before;
         af_event_job_end(w->core, &job, &end);
         if (!w->canceled) {
                 w->core->stats.n_jobs_died += !end.finished && !w->timed_out;
@@ -322,7 +302,7 @@ static void start(struct af_worker *w) {
         count_running(all, 1);
         w->started = true;
         w->started_ns = af_clock_now_ns();
-        w->oom_before = oom_kills();
+        w->oom_before = af_memory_oom_kills("");
         w->deadline_ns = w->started_ns +
                          (w->kind == AF_JOB_COMPILE ? w->core->config->compile_timeout_s : w->core->config->plan_timeout_s) * 1000000000ull;
         r = start_process(w);

@@ -63,6 +63,12 @@ Test(capacity, the_nearest_limit_of_a_control_group_counts, .init = setup, .fini
         cr_assert_eq(af_memory_available_mib(root), 0);
 }
 
+Test(capacity, processes_ended_for_want_of_memory, .init = setup, .fini = teardown) {
+        cr_assert_eq(af_memory_oom_kills(root), 0);
+        put("/proc/vmstat", "nr_free_pages 4\nthp_oom_kill 9\noom_kill 37\nnuma_hit 5\n");
+        cr_assert_eq(af_memory_oom_kills(root), 37);
+}
+
 Test(capacity, an_estimate_rises_at_once_and_falls_slowly) {
         uint64_t mib = af_memory_estimate(0, 300);
 
