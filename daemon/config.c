@@ -150,7 +150,7 @@ static const struct key keys[] = {
         {"bundle_cache_mib", parse_number, FIELD(bundle_cache_mib), "256", 0, MIB_MAX, "bundles kept in memory"},
         {"hot_mib", parse_number, FIELD(hot_mib), "64", 0, 65536, "area of the most used bundles that clients map; 0: none"},
         {"receive_mib", parse_number, FIELD(receive_mib), "512", 1, MIB_MAX,
-         "request bodies that arrive, and as much again of those that wait"},
+         "request bodies that arrive, and as much again of large ones that wait, or twice that with small ones"},
         {"plan_timeout_s", parse_number, FIELD(plan_timeout_s), "300", 1, 86400, "of one plan job"},
         {"compile_timeout_s", parse_number, FIELD(compile_timeout_s), "600", 1, 86400, "of one kernel's compile"},
         {"request_timeout_s", parse_number, FIELD(request_timeout_s), "600", 1, 86400, "of a request that states none"},
