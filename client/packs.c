@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "client/bundle.h"
 #include "compiler/graph/canon.h"
 
@@ -24,16 +23,6 @@ static void say(const struct told *t, const char *path, const char *why) {
                 return;
         snprintf(line, sizeof(line), "the pack %.4000s is not used: %.200s", path, why);
         t->tell(t->userdata, line);
-}
-
-static bool read_key(const char *path, uint8_t key[AF_PACK_PUBLIC_BYTES]) {
-        AF_CLEANUP(af_buf_deinit) struct af_buf buf = AF_BUF_INIT;
-
-        if (af_io_read_file(path, 4096, &buf) < 0)
-                return false;
-        while (buf.size > 0 && (buf.data[buf.size - 1] == '\n' || buf.data[buf.size - 1] == '\r'))
-                buf.size--;
-        return buf.size == 2 * AF_PACK_PUBLIC_BYTES && af_unhex((const char *)buf.data, buf.size, key, AF_PACK_PUBLIC_BYTES);
 }
 
 static void open_one(struct af_packs *packs, const char *path, const uint8_t *key, const struct told *t) {
@@ -57,7 +46,7 @@ int af_packs_open(const char *paths, const char *key_path, void (*tell)(void *us
         *ret_packs = (struct af_packs){0};
         if (!paths || !paths[0])
                 return 0;
-        if (keyed && !read_key(key_path, key)) {
+        if (keyed && af_pack_read_key(key_path, sizeof(key), key) != 0) {
                 say(&t, paths, "AUTOFUSE_PACK_KEY names no file with a key of 64 hex digits");
                 return 0;
         }

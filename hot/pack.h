@@ -39,6 +39,8 @@ enum {
 
 /* A new pair: secret is for af_pack_writer_finish, public for af_pack_open. */
 void af_pack_make_keys(uint8_t ret_secret[AF_PACK_SECRET_BYTES], uint8_t ret_public[AF_PACK_PUBLIC_BYTES]);
+/* A key of n bytes as files hold it: 2 n hex digits, then the end of a line. 0, AF_PACK_E_DAMAGED (no such key), -errno. */
+int af_pack_read_key(const char *path, size_t n, uint8_t *ret_key) AF_WARN_UNUSED;
 /* What this host's processor can do, as the writer notes it: sorted words, or "" where the system does not say. Appends. */
 void af_pack_machine(struct af_buf *buf);
 
@@ -64,6 +66,9 @@ struct af_pack;
 /* public_key: only a pack that it signed is opened; NULL: signatures are not looked at. 0, -errno, AF_PACK_E_*; *ret_why (static) then. */
 int af_pack_open(const char *path, uint32_t canon_version, const uint8_t *public_key, struct af_pack **ret_pack,
                  const char **ret_why) AF_WARN_UNUSED;
+/* The same of a file that is open, whoever owns it: where it is from is the caller's business. fd stays the caller's. */
+int af_pack_open_fd(int fd, uint32_t canon_version, const uint8_t *public_key, struct af_pack **ret_pack,
+                    const char **ret_why) AF_WARN_UNUSED;
 void af_pack_close(struct af_pack *p); /* NULL is accepted */
 
 uint64_t af_pack_count(const struct af_pack *p);

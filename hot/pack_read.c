@@ -58,15 +58,10 @@ static bool inside(const struct pack_header *h, uint64_t at, uint64_t n, uint64_
         return at >= PACK_HEADER_BYTES && at <= h->file_bytes && n <= (h->file_bytes - at) / size;
 }
 
-static int check_owner(int fd, uint64_t *ret_bytes) {
-        struct stat st;
+static int check_owner(const struct stat *st) {
+        bool ours = st->st_uid == 0 || st->st_uid == geteuid();
 
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode) || (st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)))
-                return AF_PACK_E_OWNER;
-        *ret_bytes = (uint64_t)st.st_size;
-        return 0;
+        return S_ISREG(st->st_mode) && ours && !(st->st_mode & (S_IWGRP | S_IWOTH)) ? 0 : AF_PACK_E_OWNER;
 }
 
 /* Every word of what the pack needs is among this host's. */
@@ -126,17 +121,19 @@ static int load(struct af_pack *p, const uint8_t head[PACK_HEADER_BYTES], const 
         return machine_suits((const char *)machine) ? 0 : AF_PACK_E_MACHINE;
 }
 
-static int open_checked(struct af_pack *p, const char *path, uint32_t canon_version, const uint8_t *public_key) {
+/* trusted: whoever owns the file. */
+static int open_checked(struct af_pack *p, bool trusted, uint32_t canon_version, const uint8_t *public_key) {
         uint8_t head[PACK_HEADER_BYTES];
         struct pack_header *h = &p->header;
-        uint64_t bytes = 0;
+        uint64_t bytes;
+        struct stat st;
         int r;
 
         p->keyed = public_key;
-        p->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        if (p->fd < 0)
+        if (fstat(p->fd, &st) < 0)
                 return -errno;
-        r = check_owner(p->fd, &bytes);
+        bytes = (uint64_t)st.st_size;
+        r = trusted ? 0 : check_owner(&st);
         if (r == 0)
                 r = read_at(p->fd, head, sizeof(head), 0);
         if (r == 0)
@@ -169,13 +166,18 @@ static const char *why(int r) {
         }
 }
 
-int af_pack_open(const char *path, uint32_t canon_version, const uint8_t *public_key, struct af_pack **ret_pack, const char **ret_why) {
-        struct af_pack *p = calloc(1, sizeof(*p));
-        int r;
+/* Takes fd; errno is valid where it is negative. */
+static int open_new(int fd, bool trusted, uint32_t canon_version, const uint8_t *public_key, struct af_pack **ret_pack,
+                    const char **ret_why) {
+        int r = fd < 0 ? -errno : -ENOMEM;
+        struct af_pack *p = fd < 0 ? NULL : calloc(1, sizeof(*p));
 
-        if (!p)
-                return -ENOMEM;
-        r = open_checked(p, path, canon_version, public_key);
+        if (p) {
+                p->fd = fd;
+                r = open_checked(p, trusted, canon_version, public_key);
+        } else if (fd >= 0) {
+                close(fd);
+        }
         if (r) {
                 *ret_why = why(r);
                 af_pack_close(p);
@@ -185,11 +187,29 @@ int af_pack_open(const char *path, uint32_t canon_version, const uint8_t *public
         return 0;
 }
 
+int af_pack_open(const char *path, uint32_t canon_version, const uint8_t *public_key, struct af_pack **ret_pack, const char **ret_why) {
+        return open_new(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), false, canon_version, public_key, ret_pack, ret_why);
+}
+
+int af_pack_open_fd(int fd, uint32_t canon_version, const uint8_t *public_key, struct af_pack **ret_pack, const char **ret_why) {
+        return open_new(fcntl(fd, F_DUPFD_CLOEXEC, 3), true, canon_version, public_key, ret_pack, ret_why);
+}
+
+int af_pack_read_key(const char *path, size_t n, uint8_t *ret_key) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf buf = AF_BUF_INIT;
+        int r = af_io_read_file(path, 4096, &buf);
+
+        if (r < 0)
+                return r == -EFBIG ? AF_PACK_E_DAMAGED : r;
+        while (buf.size > 0 && (buf.data[buf.size - 1] == '\n' || buf.data[buf.size - 1] == '\r'))
+                buf.size--;
+        return buf.size == 2 * n && af_unhex((const char *)buf.data, buf.size, ret_key, n) ? 0 : AF_PACK_E_DAMAGED;
+}
+
 void af_pack_close(struct af_pack *p) {
         if (!p)
                 return;
-        if (p->fd >= 0)
-                close(p->fd);
+        close(p->fd);
         free(p->targets);
         free(p->index);
         free(p);

@@ -30,14 +30,10 @@ static const struct af_option keygen_options[] = {AF_OPTIONS_COMMON, {0}};
 
 /* ---- keys: hex in a file ---- */
 
-static int read_key(const char *path, void *key, size_t n) {
-        AF_CLEANUP(af_buf_deinit) struct af_buf buf = AF_BUF_INIT;
-        int r = af_io_read_file(path, 4096, &buf);
-        size_t size = buf.size;
+static int read_key(const char *path, uint8_t *key, size_t n) {
+        int r = af_pack_read_key(path, n, key);
 
-        while (size > 0 && (buf.data[size - 1] == '\n' || buf.data[size - 1] == '\r'))
-                size--;
-        if (r == 0 && size == 2 * n && af_unhex((const char *)buf.data, size, key, n))
+        if (r == 0)
                 return AF_EXIT_OK;
         if (r < 0)
                 fprintf(stderr, "error: %s: %s\n", path, strerror(-r));
@@ -236,11 +232,9 @@ static int copy_entries(const struct af_pack *p, struct af_pack_writer *w) {
 static int copy_pack(int fd, struct output *out) {
         const char *why = "it cannot be read";
         struct af_pack *p = NULL;
-        char path[64];
         int r;
 
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        r = af_pack_open(path, AF_CANON_VERSION, NULL, &p, &why);
+        r = af_pack_open_fd(fd, AF_CANON_VERSION, NULL, &p, &why);
         if (r == 0)
                 r = copy_targets(p, out->writer);
         if (r == 0)
