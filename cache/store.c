@@ -414,6 +414,17 @@ static int seek(struct af_store_walk *w, MDB_cursor *cursor, MDB_val *k, MDB_val
         return r;
 }
 
+/* Behind the place that the walk has come to, and of a size that a key has. Else the page is damaged, and the walk might go round for ever.
+ */
+static bool ascends(const struct af_store_walk *w, const MDB_val *k) {
+        int c;
+
+        if (k->mv_size == 0 || k->mv_size > AF_STORE_MAX_KEY)
+                return false;
+        c = memcmp(k->mv_data, w->key, AF_MIN(k->mv_size, w->key_size));
+        return c > 0 || (c == 0 && k->mv_size > w->key_size);
+}
+
 /* One record: checked, shown, and remembered as the place to go on from. False: the visitor has enough. */
 static bool visit(struct af_store *s, MDB_txn *txn, struct af_store_walk *w, const MDB_val *k, const MDB_val *v) {
         struct af_store_record rec = {.table = w->table, .key = k->mv_data, .key_size = (uint32_t)k->mv_size};
@@ -445,7 +456,11 @@ int af_store_walk(struct af_store *s, struct af_store_walk *w, uint32_t max_reco
         r = mdb_cursor_open(txn, s->dbs[w->table], &cursor);
         if (r == 0) {
                 r = seek(w, cursor, &k, &v);
-                for (uint32_t i = 1; r == 0 && k.mv_size <= AF_STORE_MAX_KEY; i++) {
+                for (uint32_t i = 1; r == 0; i++) {
+                        if (!ascends(w, &k)) {
+                                r = MDB_CORRUPTED;
+                                break;
+                        }
                         bytes += v.mv_size;
                         if (!visit(s, txn, w, &k, &v) || i == max_records || bytes >= max_bytes)
                                 break;
@@ -473,22 +488,21 @@ int af_store_delete(struct af_store *s, const struct af_store_record *records, u
 
 int af_store_trim(struct af_store *s, uint64_t max_bytes) {
         struct af_store_stats before, after;
+        struct store_op *op;
+        int r;
 
         if (s->read_only)
                 return -EROFS;
-        for (;;) {
-                struct store_op *op = op_new(STORE_OP_TRIM, NULL, 0);
-                int r;
-
-                if (!op)
-                        return -ENOMEM;
-                op->trim_to = max_bytes;
-                af_store_stats(s, &before);
-                r = run_sync(s, op);
-                af_store_stats(s, &after);
-                if (r || after.used_bytes <= max_bytes || after.n_evicted == before.n_evicted)
-                        return r;
-        }
+        op = op_new(STORE_OP_TRIM, NULL, 0);
+        if (!op)
+                return -ENOMEM;
+        op->trim_to = max_bytes;
+        af_store_stats(s, &before);
+        r = run_sync(s, op);
+        af_store_stats(s, &after);
+        if (r == 0 && (after.used_bytes <= max_bytes || after.n_evicted == before.n_evicted))
+                return AF_STORE_E_MISS;
+        return r;
 }
 
 int af_store_verify(struct af_store *s, struct af_store_stats *ret_stats) {

@@ -79,7 +79,8 @@ struct af_store_walk {
 int af_store_walk(struct af_store *s, struct af_store_walk *w, uint32_t max_records, size_t max_bytes) AF_WARN_UNUSED;
 /* Deletes records (values are not looked at; those that are not there count for nothing) in one transaction. Waits for the store thread. */
 int af_store_delete(struct af_store *s, const struct af_store_record *records, uint32_t n) AF_WARN_UNUSED;
-/* Evicts in small transactions until max_bytes are used or nothing is left to evict. Waits for the store thread. */
+/* Evicts some records, in one small transaction, while more than max_bytes are used. Waits for the store thread. 0 where there may be more
+ * to do, AF_STORE_E_MISS where max_bytes hold or nothing is left to evict, -errno. */
 int af_store_trim(struct af_store *s, uint64_t max_bytes) AF_WARN_UNUSED;
 /* Walks every record and verifies it; damaged ones are deleted. */
 struct af_store_stats {

@@ -199,6 +199,17 @@ static int sweep(struct run *run, enum af_table table, const struct marks *keep,
         return walk(run, table, visit, delete_chosen);
 }
 
+static int trim(struct run *run) {
+        int r = 0;
+
+        while (r == 0) {
+                if (run->progress && atomic_load(&run->progress->stop))
+                        return -ECANCELED;
+                r = af_store_trim(run->store, run->opts->max_bytes);
+        }
+        return r == AF_STORE_E_MISS ? 0 : r;
+}
+
 /*
  * Bundles first, then what no bundle needs any more. A publish beside it may lose a kernel that it had found here: its bundle compiles
  * that kernel again when it is next asked for.
@@ -220,7 +231,7 @@ static int gc(struct run *run) {
         if (r == 0)
                 r = sweep(run, AF_TABLE_TEXTS, &run->fragments, see_text, &res->n_texts);
         if (r == 0 && run->opts->max_bytes)
-                r = af_store_trim(run->store, run->opts->max_bytes);
+                r = trim(run);
         free(run->kernels.items);
         free(run->fragments.items);
         return r;
@@ -344,7 +355,7 @@ static int export(struct run *run) {
         if (r == 0)
                 r = walk(run, AF_TABLE_BUNDLES, see_for_export, export_chosen);
         if (r == 0)
-                r = af_pack_writer_finish(run->pack, run->opts->secret);
+                r = af_pack_writer_finish(run->pack, NULL);
         af_pack_writer_free(run->pack);
         return r;
 }

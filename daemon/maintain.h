@@ -24,13 +24,12 @@ struct af_maintain_opts {
         bool current_only;                    /* GC: bundles of other environments go */
         const struct af_digest *environments; /* those in force: GC with current_only, EXPORT (others are left out) */
         uint32_t n_environments;
-        int fd;                /* EXPORT: new empty file for the pack */
-        const uint8_t *secret; /* EXPORT: signs; NULL: no */
+        int fd; /* EXPORT: new empty file for the pack; -1 */
 };
 struct af_maintain_result {
         uint64_t n_records, n_damaged;                       /* looked at; found damaged and deleted */
         uint64_t n_bundles, n_kernels, n_fragments, n_texts; /* GC: deleted (a kernel with its source) */
-        uint64_t n_exported, n_incomplete, n_bytes;          /* EXPORT: bundles; left out for want of a kernel; bytes of the pack */
+        uint64_t n_exported, n_incomplete;                   /* EXPORT: bundles; left out for want of a kernel */
         uint64_t used_before, used_after;
 };
 /* 0, -errno, AF_STORE_E_FULL. The store stays the caller's. */
