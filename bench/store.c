@@ -350,11 +350,43 @@ static void server_with(struct server *s, const struct item *items, uint32_t n, 
         (void)environment_of(s);
 }
 
-/* Medians of both in turns: what more entries add to a hit's whole path. */
+/* Reads the store's file once: a system that is short of memory, or takes what lies idle, may have dropped what was written a minute ago.
+ */
+static void warm(const struct server *s) {
+        static uint8_t block[1 << 20];
+        char path[700];
+        int fd;
+
+        snprintf(path, sizeof(path), "%s/lmdb/data.mdb", s->state);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                die(path, -errno);
+        while (read(fd, block, sizeof(block)) > 0)
+                ;
+        close(fd);
+}
+
+/* Pages that the server has had to wait for. */
+static uint64_t pages_waited_for(pid_t pid) {
+        char path[64], text[1024] = "", *at;
+        unsigned long long n = 0;
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+        f = fopen(path, "r");
+        if (f && fgets(text, sizeof(text), f) && (at = strrchr(text, ')')))
+                (void)!sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %llu", &n);
+        if (f)
+                fclose(f);
+        return n;
+}
+
+/* Medians of both in turns: what more entries add to a hit's whole path while the file is in memory. */
 static void added(const char *name, uint32_t n_few, uint32_t n_many, size_t n_binary) {
         struct item *few = items_new(n_few), *many = items_new(n_many);
         uint64_t *ns[2] = {malloc(MAX_SAMPLES * sizeof(uint64_t)), malloc(MAX_SAMPLES * sizeof(uint64_t))}, seed = 88172645463325252ull;
         struct server s[2] = {0};
+        uint64_t n_waited;
         double a, b;
         char text[80];
 
@@ -362,14 +394,21 @@ static void added(const char *name, uint32_t n_few, uint32_t n_many, size_t n_bi
                 die("samples", -ENOMEM);
         server_with(&s[0], few, n_few, n_binary, "65536");
         server_with(&s[1], many, n_many, n_binary, "65536");
+        warm(&s[0]);
+        warm(&s[1]);
         for (unsigned i = 0; i < 2 * BLOCK; i++) { /* the first words of each */
                 (void)ask(&s[0], &few[draw(&seed, n_few)]);
                 (void)ask(&s[1], &many[draw(&seed, n_many)]);
         }
+        n_waited = pages_waited_for(s[1].pid);
         for (uint32_t n = 0; n < MAX_SAMPLES; n += BLOCK)
                 for (unsigned which = 0; which < 2; which++)
                         for (unsigned i = 0; i < BLOCK; i++)
                                 ns[which][n + i] = ask(&s[which], which ? &many[draw(&seed, n_many)] : &few[draw(&seed, n_few)]);
+        n_waited = pages_waited_for(s[1].pid) - n_waited;
+        if (n_waited > MAX_SAMPLES / 100)
+                fprintf(stderr, "bench_store: %s: the server waited for the disk %llu times in %u hits: that is in the figure\n", name,
+                        (unsigned long long)n_waited, MAX_SAMPLES);
         a = quantile_us(ns[0], MAX_SAMPLES, 0.5);
         b = quantile_us(ns[1], MAX_SAMPLES, 0.5);
         figure(name, b - a, "us");
@@ -399,7 +438,7 @@ static double status_mb(pid_t pid, const char *name) {
         return kb / 1024;
 }
 
-/* Anonymous memory of the server and of the asking process after 10^6 hits on 2,000 bundles of 64 KiB and 20,000 of 1 KiB. */
+/* Anonymous memory of the server and of the asking process after 10^6 hits on 20,000 bundles of 1 KiB. */
 static void memory(void) {
         uint32_t n = 20000;
         struct item *items = items_new(n);

@@ -104,9 +104,8 @@ static void send_done(struct af_maintenance *m) {
                 file = af_ready_bundle_new(m->opts.fd, (size_t)st.st_size);
                 m->opts.fd = -1;
         }
-        if (pass_fd && (!file || !m->conn->takes_fds)) {
-                af_ready_bundle_unref(file);
-                af_reply_error(m->conn, m->id, AF_ERROR_INVALID, false, "an export needs a client that takes descriptors");
+        if (pass_fd && !file) {
+                af_reply_error(m->conn, m->id, AF_ERROR_BUSY, true, "out of memory");
                 return;
         }
         af_maintain_result_json(m->opts.kind, &m->result, &text);
@@ -208,12 +207,8 @@ static int start(struct af_conn *conn, uint64_t id, const struct af_maintain_opt
                 r = uv_async_init(conn->core->loop, &m->async, on_async);
         if (r == 0) {
                 conn->core->maintenance = m;
-                r = uv_queue_work(conn->core->loop, &m->work, work, on_done);
-                if (r == 0)
-                        return 0;
-                conn->core->maintenance = NULL;
-                uv_close((uv_handle_t *)&m->async, on_closed);
-                return r;
+                (void)!uv_queue_work(conn->core->loop, &m->work, work, on_done); /* fails only without a function to call */
+                return 0;
         }
         if (m->opts.fd >= 0)
                 close(m->opts.fd);
@@ -243,6 +238,10 @@ void af_admin_maintain(struct af_conn *conn, uint64_t id, const uint8_t *body, s
         }
         if (opts.kind != AF_MAINTAIN_VERIFY && af_store_read_only(conn->core->store)) {
                 af_reply_error(conn, id, AF_ERROR_STORAGE, false, "the state directory is read-only");
+                return;
+        }
+        if (opts.kind == AF_MAINTAIN_EXPORT && !conn->takes_fds) {
+                af_reply_error(conn, id, AF_ERROR_INVALID, false, "an export needs a client that takes descriptors");
                 return;
         }
         r = start(conn, id, &opts);

@@ -11,7 +11,7 @@
 #include "daemon/core.h"
 
 #define TICK_MS 250u
-/* Unused for so long it is not looked after any more. Clients tell of what they use at least every AF_TOUCH_NS (client/hot.h). */
+/* Unused for so long it is not looked after any more. Clients tell of what they use at least every AF_TOUCH_NS (client/hits.h). */
 #define IDLE_NS 180000000000ull
 
 /* ---- life ---- */

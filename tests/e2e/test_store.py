@@ -195,6 +195,11 @@ def bad_imports_are_refused():
         c.sock.sendall(frame(16, 903))
         assert c.wait(903).code == 'invalid'
         c.close()
+        blind = s.client(caps=0)
+        blind.sock.sendall(frame(16, 904, field(43, b'{"action":"export"}')))
+        a = blind.wait(904)
+        assert a.code == 'invalid' and 'descriptors' in a.text and not blind.progress, a
+        blind.close()
         assert records(s)['bundles'] == 1
 
 
