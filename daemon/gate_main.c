@@ -57,7 +57,6 @@ static int allow_uids(const char *path, const struct af_gate_config *c) {
 
 int af_gate_bind(int socket, const char *path, const struct af_gate_config *config) {
         char address[NN_SOCKADDR_MAX + 1];
-        mode_t mask;
         int r = -EADDRINUSE;
 
         if (strlen(path) > AF_GATE_MAX_PATH)
@@ -67,10 +66,8 @@ int af_gate_bind(int socket, const char *path, const struct af_gate_config *conf
         for (unsigned i = 0; r == -EADDRINUSE && i < BIND_TRIES; i++) {
                 if (i)
                         usleep(BIND_PAUSE_US);
-                mask = umask(0177);
                 r = nn_bind(socket, address);
                 r = r < 0 ? -nn_errno() : r;
-                umask(mask);
         }
         if (r < 0)
                 return r;

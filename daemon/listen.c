@@ -49,18 +49,17 @@ static int take_activated(struct af_listener *l, char **ret_why) {
 
 static int make_directory(const char *path, char **ret_why) {
         char *dir = strdup(path), *slash;
-        mode_t mask = umask(022);
         struct stat st;
         int r = 0;
 
-        if (!dir) {
-                umask(mask);
+        if (!dir)
                 return -ENOMEM;
-        }
         slash = strrchr(dir, '/');
         if (slash && slash != dir) {
                 *slash = 0;
-                if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+                /* The mask belongs to the process, and other threads make files meanwhile: it stays, and what is for all is opened after.
+                 */
+                if ((mkdir(dir, 0755) < 0 || chmod(dir, 0755) < 0) && errno != EEXIST)
                         r = refuse_errno(ret_why, path, "cannot make its directory", errno);
                 else if (stat(dir, &st) < 0)
                         r = refuse_errno(ret_why, path, "its directory", errno);
@@ -69,7 +68,6 @@ static int make_directory(const char *path, char **ret_why) {
                 else if (st.st_uid != geteuid() && st.st_uid != 0)
                         r = refuse(ret_why, path, "its directory belongs to another user");
         }
-        umask(mask);
         free(dir);
         return r;
 }
@@ -122,18 +120,14 @@ static int clear_path(const struct sockaddr_un *addr, const char *path, char **r
 }
 
 static int listen_at(struct af_listener *l, const struct sockaddr_un *addr, const char *path, char **ret_why) {
-        mode_t mask;
-        int r;
-
         l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (l->fd < 0)
                 return refuse_errno(ret_why, path, "cannot make a socket", errno);
+        if (bind(l->fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0)
+                return refuse_errno(ret_why, path, "cannot bind", errno);
         /* Everyone may knock; hello decides by the peer's user. */
-        mask = umask(0111);
-        r = bind(l->fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? errno : 0;
-        umask(mask);
-        if (r)
-                return refuse_errno(ret_why, path, "cannot bind", r);
+        if (chmod(path, 0666) < 0)
+                return refuse_errno(ret_why, path, "cannot open it to all users", errno);
         l->path = strdup(path);
         if (!l->path)
                 return -ENOMEM;

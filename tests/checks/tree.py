@@ -31,6 +31,13 @@ def check_marks(f, text):
         fail(f'{f}:{text.count(chr(10), 0, m.start()) + 1}: {m.group(1)}')
 
 
+def check_umask(f, text):
+    """The mask is the whole process's: who changes it for a moment opens the files that other threads make meanwhile."""
+    n = len(re.findall(r'\bumask\(', text))
+    if f.endswith('.c') and n > (1 if f.endswith('main.c') else 0):
+        fail(f'{f}: umask() belongs at the start of a main()')
+
+
 def check_lengths(f, text):
     lines = text.split('\n')
     if len(lines) > MAX_FILE + 1:
@@ -80,6 +87,7 @@ def main():
         check_marks(f, text)
         if f.endswith(('.c', '.h')):
             check_lengths(f, text)
+            check_umask(f, text)
     check_readmes(set(files))
     check_format(files)
     if not bad:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running autofusectl in tests."""
-import json, os, subprocess
+import json, os, subprocess, tempfile
 from afwire import BUILD, ROOT
 
 CTL = os.path.join(BUILD, 'tools', 'autofusectl')
 SAMPLES = [os.path.join(ROOT, 'examples', 'fragments', n + '.json')
            for n in ('tf_abs_add_relu_broadcast', 'tf_abs_reduce_sum', 'tf_abs_relu_exp', 'torch_add_ge', 'torch_gather_add', 'torch_mul_reducesum')]
+NOWHERE = os.path.join(tempfile.gettempdir(), f'afe2e.nowhere.{os.getpid()}')  # nothing is there
 ONNX = '/usr/share/libonnx-testdata/data/node'
 
 
@@ -22,7 +23,8 @@ class Done:
 
 def ctl(*args, env=None, input=None, prefix=(), timeout=300):
     """env: added to a bare one; autostart is off unless it says otherwise."""
-    e = {'PATH': os.environ['PATH'], 'HOME': os.path.join(BUILD, 'tests', 'home'), 'AUTOFUSE_AUTOSTART': '0', 'AUTOFUSE_SOCKET': '/nonexistent/core.sock', **(env or {})}
+    e = {'PATH': os.environ['PATH'], 'HOME': os.path.join(BUILD, 'tests', 'home'), 'AUTOFUSE_AUTOSTART': '0',
+         'AUTOFUSE_SOCKET': os.path.join(NOWHERE, 'core.sock'), **(env or {})}
     e = {k: v for k, v in e.items() if v is not None}
     return Done(subprocess.run([*prefix, CTL, *map(str, args)], env=e, input=input, capture_output=True, text=True, timeout=timeout))
 

@@ -118,7 +118,7 @@ def a_strangers_server_is_not_believed():
         prefix = ['setpriv', '--reuid=1234', '--regid=1234', '--clear-groups']
         s.start(wait=False, prefix=prefix)
         eventually(lambda: os.path.exists(s.path), f'it listens: {s.tail()}')
-        env = {'AUTOFUSE_SOCKET': s.path, 'HOME': '/nonexistent'}
+        env = {'AUTOFUSE_SOCKET': s.path, 'HOME': os.path.join(s.base, 'nowhere')}
         d = ctl('compile', '-', input=SMALL, env=env, prefix=PLAIN)
         assert d.code == 1 and 'runs as user 1234, who is neither root, nor this user, nor configured' in d.err, d
         # Configured, it is spoken to; and answers that this user is not on its list.

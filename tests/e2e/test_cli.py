@@ -35,8 +35,9 @@ def mistakes_in_a_fragment_name_node_and_field():
     for text in ('', '{', '[]', '{"schema": "autofuse.fragment/2"}', SMALL + 'x', SMALL.replace('"x"', '"x\\u0000"'), '[' * 100000):
         d = ctl('explain', '-', input=text)
         assert d.code == 1 and d.err and not d.out, (text[:50], d)
-    d = ctl('compile', '--offline', '/nonexistent/f.json')
-    assert d.code == 1 and d.err == 'error: /nonexistent/f.json: No such file or directory\n', d
+    absent = os.path.join(NOWHERE, 'f.json')
+    d = ctl('compile', '--offline', absent)
+    assert d.code == 1 and d.err == f'error: {absent}: No such file or directory\n', d
 
 
 def samples_offline_equal_the_reference():

@@ -130,7 +130,7 @@ def why_names_the_ingredient():
         w = ok(ctl('why', SAMPLES[2], '--json', env=env(s))).json()
         for key in (w['fragment'], w['fragment'] + w['entries'][0]['environment'], w['fragment'][:12]):
             assert ok(ctl('why', key, '--json', env=env(s))).json()['entries'][0]['differs'][0]['name'] == 'salt'
-        assert ctl('why', 'ffffffffff', env=env(s)).code == 1 and ctl('why', '/nonexistent', env=env(s)).code == 1
+        assert ctl('why', 'ffffffffff', env=env(s)).code == 1 and ctl('why', s.base + '/nowhere', env=env(s)).code == 1
 
 
 def warm_what_was_used_most():
