@@ -7,7 +7,8 @@
  *
  * Variants: default (as served), unfused (every node its own kernel), small (3 cores, 24 KiB of UB: other tiles), fast (the fast twin at
  * full optimisation). All but fast run on the checked twin, which also fails on hazards, bounds, poison and alignment. Each seed gives a
- * random fragment, once with ordinary and once with special values; --profile picks what kind (random_graph.h), else the seed does.
+ * random fragment, once with ordinary and once with special values; --profile picks what kind (random_graph.h), or of all kinds with
+ * `any`; else the seed does, of those without symbols.
  * --single compiles each kernel into an object of its own, as they are served, else many share one. --fallbacks lists what was left to
  * the framework; with --model a run fails whose counted bytes or cycles differ from the schedule's; --print prints the
  * fragments instead of running them. Prints `not ok seed N …` per failure and one `ok …` line at
@@ -29,6 +30,21 @@ static void print_fragment(const struct af_fragment *f) {
         putchar('\n');
 }
 
+/* Profiles that stand for a choice by the seed: of those without symbols, of all. */
+enum { PROFILE_STATIC = -1, PROFILE_ANY = -2 };
+
+static unsigned profile_of(uint64_t seed, int profile) {
+        if (profile >= 0)
+                return (unsigned)profile;
+        return (unsigned)(seed % (AF_RANDOM_ALL_PROFILES + (profile == PROFILE_ANY ? AF_RANDOM_SYMBOL_PROFILES : 0)));
+}
+
+static bool parse_profile(const char *text, int *ret) {
+        if (strcmp(text, "any") == 0)
+                return *ret = PROFILE_ANY, true;
+        return sscanf(text, "%d", ret) == 1;
+}
+
 static void run_seed(struct runner *r, uint64_t seed, int profile, bool print) {
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
         struct af_fragment f;
@@ -36,7 +52,7 @@ static void run_seed(struct runner *r, uint64_t seed, int profile, bool print) {
         char what[64];
         af_arena_init(&arena, 0);
         snprintf(what, sizeof(what), "seed %llu", (unsigned long long)seed);
-        af_random_profile(profile < 0 ? (unsigned)(seed % AF_RANDOM_ALL_PROFILES) : (unsigned)profile, &opts);
+        af_random_profile(profile_of(seed, profile), &opts);
         if (af_random_fragment(&f, &arena, seed, &opts))
                 runner_report(r, what, "generator", "no fragment");
         else if (print)
@@ -71,7 +87,7 @@ int main(int argc, char **argv) {
         unsigned long long first = 0, last = 0;
         const char *names = "default,unfused,small,fast", *flags = NULL;
         bool single = false, print = false, fallbacks = false, model = false;
-        int files = argc, profile = -1;
+        int files = argc, profile = PROFILE_STATIC;
         for (int i = 1; i < argc; i++) {
                 if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc && sscanf(argv[++i], "%llu:%llu", &first, &last) == 2)
                         continue;
@@ -79,7 +95,7 @@ int main(int argc, char **argv) {
                         continue;
                 if (strcmp(argv[i], "--flags") == 0 && i + 1 < argc && (flags = argv[++i]))
                         continue;
-                if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc && sscanf(argv[++i], "%d", &profile) == 1)
+                if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc && parse_profile(argv[++i], &profile))
                         continue;
                 if ((strcmp(argv[i], "--single") == 0 && (single = true)) || (strcmp(argv[i], "--fallbacks") == 0 && (fallbacks = true)) ||
                     (strcmp(argv[i], "--print") == 0 && (print = true)) || (strcmp(argv[i], "--model") == 0 && (model = true)))
