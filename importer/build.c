@@ -34,8 +34,11 @@ static const uint8_t *bytes_of(struct import *im, struct val *v, unsigned depth)
         struct val *in[ONNX_MAX_IO];
         if (v->bytes || im->error || depth > KNOWN_DEPTH)
                 return v->bytes;
-        if (v->input >= 0)
-                return v->bytes = im->feeds && (uint32_t)v->input < im->n_feeds ? im->feeds[v->input].bytes : NULL;
+        if (v->input >= 0) {
+                v->bytes = im->feeds && (uint32_t)v->input < im->n_feeds ? im->feeds[v->input].bytes : NULL;
+                im->ret->by_value[v->input] |= v->bytes != NULL;
+                return v->bytes;
+        }
         const Onnxm__Node *n = v->producer;
         if (!n || !im_foldable(n->op_type) || n->n_input > ONNX_MAX_IO)
                 return NULL;

@@ -153,16 +153,13 @@ static bool all_constant(const struct import *im) {
         return im->n_in > 0;
 }
 
-static void import_node(struct import *im) {
+/* Makes the outputs of im->node, folded or by its handler. */
+static void run_handler(struct import *im) {
         const Onnxm__Node *n = im->node;
-        if (!n->op_type || !n->n_output)
-                return;
         if (n->domain && *n->domain && strcmp(n->domain, "ai.onnx") != 0 && strcmp(n->domain, "ai.onnx.preview.training") != 0) {
                 im_refuse(im, "op %s of domain %.100s", n->op_type, n->domain);
                 return;
         }
-        if (!gather_operands(im))
-                return;
         if (all_constant(im) && im_foldable(n->op_type)) {
                 im->out[0] = im_fold(im, n, im->in, im->n_in);
                 im->ret->n_folded += im->out[0] != NULL;
@@ -176,21 +173,58 @@ static void import_node(struct import *im) {
                         im_refuse(im, "op %s", n->op_type);
                 }
         }
+        for (uint32_t i = 0; i < n->n_output && !im->error; i++)
+                if (n->output[i][0] && !im->out[i])
+                        im_refuse(im, "op %s with output %u", n->op_type, i);
+}
+
+static bool is_forced(const struct import *im) {
+        for (uint32_t i = 0; im->options && i < im->options->n_forced; i++)
+                if (im->options->forced[i] == im->at)
+                        return true;
+        return false;
+}
+
+/* Nodes of an attempt that was refused are taken back; what it brought in (inputs, constants) stays, unused. */
+static void take_back(struct import *im, uint32_t n_nodes) {
+        im->f->n_values -= im->f->n_nodes - n_nodes;
+        im->f->n_nodes = im->ret->n_nodes = n_nodes;
+}
+
+/* The node by its handler, or whole as an opaque one where that is refused and allowed. */
+static void import_or_leave(struct import *im) {
+        AF_CLEANUP(af_diags_deinit) struct af_diags own = {0};
+        struct af_diags *outer = im->diags;
+        bool forced = is_forced(im), opaque = im->options && im->options->opaque;
+        uint32_t n_nodes = im->f->n_nodes;
+        if (!forced) {
+                im->diags = opaque ? &own : outer;
+                run_handler(im);
+                im->diags = outer;
+                if (im->error != AF_ONNX_E_REFUSED || !opaque)
+                        return;
+        }
+        take_back(im, n_nodes);
+        memset(im->out, 0, sizeof(im->out));
+        im->error = 0;
+        im_opaque(im, forced ? "the compiler has no kernel for it" : own.n_items ? own.items[0].what : "not expressed");
+}
+
+static void import_node(struct import *im) {
+        const Onnxm__Node *n = im->node;
+        if (!n->op_type || !n->n_output || !gather_operands(im))
+                return;
+        import_or_leave(im);
         for (uint32_t i = 0; i < n->n_output && !im->error; i++) {
                 if (!n->output[i][0])
                         continue;
-                if (!im->out[i]) {
-                        im_refuse(im, "op %s with output %u", n->op_type, i);
-                        return;
-                }
                 if (!im->out[i]->producer && !im->out[i]->constant && im->out[i]->input < 0)
                         im->out[i]->producer = n;
                 bind_value(im, n->output[i], im->out[i]);
         }
 }
 
-/* A value as an operand: an input or constant enters the fragment when it is first used. */
-static void enter(struct import *im, struct val *v) {
+void im_enter(struct import *im, struct val *v) {
         const uint32_t *dims;
         char name[32];
         if (im->error || v->name)
@@ -249,7 +283,7 @@ struct val *im_node(struct import *im, enum af_op op, struct val *const *in, uin
                         im_refuse(im, "op %s without input %u", im->node->op_type, i);
                         return NULL;
                 }
-                enter(im, in[i]);
+                im_enter(im, in[i]);
                 operands[i] = (struct af_infer_operand){.dtype = in[i]->dtype, .rank = in[i]->rank};
                 int r = im->error ? im->error : af_fragment_dims_const(im->f, in[i]->dims, in[i]->rank, &operands[i].dims);
                 im->error = r;
@@ -284,11 +318,19 @@ struct val *im_node(struct import *im, enum af_op op, struct val *const *in, uin
                                         .n_attrs = n_attrs,
                                         .outputs = &out,
                                         .n_outputs = 1};
-        r = v->name ? af_fragment_add_node(im->f, &node, im->diags) : -ENOMEM;
-        im->ret->n_nodes++;
-        if (r)
-                im->error = r;
-        return r ? NULL : v;
+        im_add_node(im, &node);
+        return im->error ? NULL : v;
+}
+
+void im_add_node(struct import *im, const struct af_fragment_node *node) {
+        struct af_onnx_import *ret = im->ret;
+        if (im->error)
+                return;
+        im->error = node->outputs->name ? af_fragment_add_node(im->f, node, im->diags) : -ENOMEM;
+        if (!im->error)
+                im->error = af_arena_grow(im->arena, &ret->node_of, &im->cap_nodes, ret->n_nodes + 1, sizeof(*ret->node_of));
+        if (!im->error)
+                ret->node_of[ret->n_nodes++] = im->at;
 }
 
 static void add_outputs(struct import *im) {
@@ -301,19 +343,20 @@ static void add_outputs(struct import *im) {
                         im->error = AF_ONNX_E_INVALID;
                         return;
                 }
-                enter(im, v);
+                im_enter(im, v);
                 struct af_fragment_output o = {.value = v->name};
                 int r = im->error ? im->error : af_fragment_add_output(im->f, &o, im->diags);
                 im->error = r;
         }
 }
 
-int af_onnx_import(const struct af_onnx_model *m, const struct af_onnx_tensor *feeds, uint32_t n_feeds, struct af_fragment *f,
-                   struct af_onnx_import *ret, struct af_diags *diags) {
-        struct import im = {.m = m, .arena = f->arena, .f = f, .diags = diags, .feeds = feeds, .n_feeds = n_feeds, .ret = ret};
+int af_onnx_import(const struct af_onnx_model *m, const struct af_onnx_tensor *feeds, uint32_t n_feeds,
+                   const struct af_onnx_options *options, struct af_fragment *f, struct af_onnx_import *ret, struct af_diags *diags) {
+        struct import im = {
+                .m = m, .arena = f->arena, .f = f, .diags = diags, .feeds = feeds, .n_feeds = n_feeds, .options = options, .ret = ret};
         const Onnxm__Graph *g = m->proto->graph;
-        *ret = (struct af_onnx_import){0};
-        int r = make_table(&im);
+        *ret = (struct af_onnx_import){.by_value = af_arena_calloc(f->arena, m->n_inputs + 1, sizeof(bool))};
+        int r = ret->by_value ? make_table(&im) : -ENOMEM;
         if (r)
                 return r;
         bind_initializers(&im);
@@ -321,6 +364,7 @@ int af_onnx_import(const struct af_onnx_model *m, const struct af_onnx_tensor *f
                 bind_input(&im, i);
         for (size_t i = 0; i < g->n_node && !im.error; i++) {
                 im.node = g->node[i];
+                im.at = (uint32_t)i;
                 import_node(&im);
         }
         if (!im.error)

@@ -43,8 +43,10 @@ struct import {
         } * table;
         uint32_t table_size;
         struct af_onnx_import *ret;
-        uint32_t cap_inputs, n_names;
+        const struct af_onnx_options *options;
+        uint32_t cap_inputs, cap_nodes, cap_opaque, n_names;
         const Onnxm__Node *node; /* being imported */
+        uint32_t at;             /* its index */
         enum af_op op;           /* of its handler's row */
         struct val *in[ONNX_MAX_IO];
         uint32_t n_in;
@@ -83,6 +85,15 @@ struct val *im_clip(struct import *im, struct val *x, double lo, double hi);
 struct val *im_reduce(struct import *im, enum af_op op, struct val *x, const int64_t *axes, uint32_t n_axes, bool keepdims);
 struct val *im_reshape(struct import *im, struct val *x, uint32_t rank, const int64_t *dims);
 struct val *im_expand(struct import *im, struct val *x, uint32_t rank, const int64_t *dims);
+
+/* A value becomes part of the fragment, where it is not yet: an input or a constant. */
+void im_enter(struct import *im, struct val *v);
+/* The shape and element type that the model states for a value, both known; NULL where it does not. */
+const Onnxm__TensorType *im_stated(const struct import *im, const char *name);
+/* Adds a node whose inputs have names; the values' names are the outputs'. */
+void im_add_node(struct import *im, const struct af_fragment_node *node);
+/* The whole of im->node as one opaque node for `reason`; refused where its results' types are not stated or are none of fragments. */
+void im_opaque(struct import *im, const char *reason);
 
 struct af_attr im_attr_dims(struct import *im, enum af_attr_key key, const int64_t *dims, uint32_t n);
 /* Boxes of x: `start` may be the last element where step is negative; stop is exclusive (-1 included before the first). */

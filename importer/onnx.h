@@ -45,18 +45,34 @@ int af_onnx_check_types(const struct af_onnx_model *m, struct af_diags *diags) A
 int af_onnx_tensor_read(struct af_arena *arena, const void *p, size_t n, struct af_onnx_tensor *ret_tensor,
                         struct af_diags *diags) AF_WARN_UNUSED;
 
+/* A model node that became one opaque node: the caller's to run. */
+struct af_onnx_opaque {
+        uint32_t node;      /* of the model's graph */
+        const char *reason; /* why it is not expressed */
+};
+struct af_onnx_options {
+        bool opaque; /* a node that cannot be expressed becomes an opaque one, where the model states its results' types and shapes */
+        const uint32_t *forced; /* nodes of the model that are made opaque whatever they are; may be NULL */
+        uint32_t n_forced;
+};
 struct af_onnx_import {
         uint32_t *input_of; /* per fragment input: which model input it is */
         uint32_t n_inputs;  /* of the fragment: model inputs that only parametrise, or are unused, are not among them */
         uint32_t n_nodes;   /* fragment nodes made */
+        uint32_t *node_of;  /* per fragment node: which model node it is made for */
         uint32_t n_folded;  /* model nodes folded away */
+        bool *by_value;     /* per model input: its values were read, so the fragment holds for these alone */
+        struct af_onnx_opaque *opaque;
+        uint32_t n_opaque;
 };
 /*
  * Builds f (initialised, empty) with one fragment output per model output. feeds (may be NULL): one tensor per model input, in order; they
- * give unknown dimensions and the values of inputs that are shapes, axes or the like. 0, -ENOMEM, INVALID, REFUSED.
+ * give unknown dimensions and the values of inputs that are shapes, axes or the like; one without bytes gives its shape only. options may
+ * be NULL: nothing is opaque. 0, -ENOMEM, INVALID, REFUSED.
  */
-int af_onnx_import(const struct af_onnx_model *m, const struct af_onnx_tensor *feeds, uint32_t n_feeds, struct af_fragment *f,
-                   struct af_onnx_import *ret, struct af_diags *diags) AF_WARN_UNUSED;
+int af_onnx_import(const struct af_onnx_model *m, const struct af_onnx_tensor *feeds, uint32_t n_feeds,
+                   const struct af_onnx_options *options, struct af_fragment *f, struct af_onnx_import *ret,
+                   struct af_diags *diags) AF_WARN_UNUSED;
 
 /*
  * Compares with ONNX's own tolerances: |got - want| <= 1e-7 + 1e-3 |want| for floats, NaN equals NaN, integers and bools exact; dtype and

@@ -55,7 +55,7 @@ static int load(struct af_model *m, const char *path, const char *data, struct a
         if (r == 0)
                 r = af_fragment_init(&m->frag.f, &m->frag.arena);
         if (r == 0)
-                r = af_onnx_import(m->onnx, m->feeds, m->n_feeds, &m->frag.f, &m->import, diags);
+                r = af_onnx_import(m->onnx, m->feeds, m->n_feeds, NULL, &m->frag.f, &m->import, diags);
         if (r == 0)
                 r = af_frag_resolve(&m->frag, diags);
         return r;

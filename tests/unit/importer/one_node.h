@@ -225,7 +225,7 @@ static void check_case(const struct one_node *c) {
         uint32_t n = case_feeds(c, bytes, feeds);
         cr_assert_eq(af_onnx_load(&arena, packed, case_model(c, packed, sizeof(packed)), &model, &diags), 0);
         cr_assert_eq(af_fragment_init(&f, &arena), 0);
-        int r = af_onnx_import(model, feeds, n, &f, &import, &diags);
+        int r = af_onnx_import(model, feeds, n, NULL, &f, &import, &diags);
         if (c->refused) {
                 cr_expect_eq(r, AF_ONNX_E_REFUSED, "%s is not refused", c->op);
                 cr_expect(diags.n_items && strstr(diags.items[0].what, c->refused), "%s: %s", c->op,

@@ -99,7 +99,7 @@ static struct result run_test(const char *dir) {
         if (!r)
                 r = af_fragment_init(&f, &arena);
         if (!r)
-                r = af_onnx_import(model, feeds, n_feeds, &f, &import, &diags);
+                r = af_onnx_import(model, feeds, n_feeds, NULL, &f, &import, &diags);
         if (!r)
                 r = evaluate(&arena, &f, &import, feeds, want, n_want, &result, &diags);
         if (r) {
