@@ -9,7 +9,7 @@
  *
  * Rules that hold for every function:
  * - A handle may be used from any number of threads at once, unless the function says otherwise. The library has no global state, starts no
- *   thread, installs no signal or exit handler, never prints, never exits and never raises SIGPIPE.
+ *   thread (but a pool's, for who asks for one), installs no signal or exit handler, never prints, never exits and never raises SIGPIPE.
  * - After fork() the child may go on with every handle that it inherited: it connects anew. Requests in flight belong to the parent;
  * waiting for one in the child sends it again.
  * - Functions that can fail return enum autofuse_status and take `struct autofuse_error **ret_error` last: NULL, or the address of a
@@ -436,7 +436,7 @@ struct autofuse_run {
          * the calling thread.
          */
         void (*executor)(void *userdata, uint32_t n_tasks, void (*task)(void *arg, uint32_t i), void *arg);
-        uint32_t n_workers; /* tasks that the executor is given at most; 0: one per block */
+        uint32_t n_workers; /* tasks that the executor is given at most, fewer where a kernel moves little; 0: one per block */
         void *userdata;
         void *temp; /* temp_bytes, aligned to 512, reused between calls; NULL: allocated and freed by the call */
         uint64_t temp_bytes;
@@ -456,6 +456,18 @@ enum autofuse_status autofuse_bundle_run(struct autofuse_bundle *bundle, const s
 enum autofuse_status autofuse_kernel_launch(struct autofuse_bundle *bundle, uint32_t kernel, void *const *args, const uint64_t *arg_bytes,
                                             uint32_t n_args, uint32_t first_block, uint32_t n_blocks,
                                             struct autofuse_error **ret_error) AUTOFUSE_CHECK;
+
+/*
+ * Threads for callers that have none of their own: n_threads, the launching one counted. They start at the first launch that has use for
+ * them, block all signals and sleep between launches; a forked child gets its own. autofuse_pool_execute is an executor (struct
+ * autofuse_run; userdata is the pool); a launch while the pool is at work on another runs in its own thread alone. E_ARGUMENT, E_MEMORY.
+ */
+struct autofuse_pool;
+enum autofuse_status autofuse_pool_new(uint32_t n_threads, struct autofuse_pool **ret_pool,
+                                       struct autofuse_error **ret_error) AUTOFUSE_CHECK;
+void autofuse_pool_execute(void *pool, uint32_t n_tasks, void (*task)(void *arg, uint32_t i), void *arg);
+/* Not while a run uses it. Ends its threads. */
+void autofuse_pool_free(struct autofuse_pool *pool);
 
 /* ---- the server ---- */
 

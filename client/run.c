@@ -9,6 +9,8 @@
 
 #define TEMP_ALIGN      512u
 #define ERROR_TEXT_SIZE 1024u
+/* Bytes that are worth waking a thread for: moving them takes about as long. */
+#define WORKER_BYTES 65536u
 
 struct runner {
         struct autofuse_bundle *bundle;
@@ -82,6 +84,8 @@ static void add_stats(struct af_run_stats *sum, const struct af_twin_stats *one)
 static void spread_tasks(const struct runner *r, const struct af_bundle_kernel *k, struct spread *s) {
         uint32_t n_workers = r->run->n_workers ? r->run->n_workers : k->block_dim;
         bool whole = !r->run->executor || k->needs_sync_all || r->stats;
+        if (r->run->n_workers)
+                n_workers = (uint32_t)AF_MIN((uint64_t)n_workers, 1 + k->hbm_bytes / WORKER_BYTES);
         s->n_tasks = whole ? 1 : AF_MIN(n_workers, k->block_dim);
         if (s->n_tasks > 1)
                 r->run->executor(r->run->userdata, s->n_tasks, run_task, s);
