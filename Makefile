@@ -8,7 +8,7 @@ MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 NINJA := $(firstword $(wildcard /usr/bin/ninja) ninja)
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 
-.PHONY: all deps demo test test-long bench install format clean
+.PHONY: all deps venv demo test test-long bench install format clean
 
 all: $(BUILD)/build.ninja
 	@$(NINJA) -C $(BUILD) $(if $(VERBOSE),,--quiet)
@@ -16,16 +16,20 @@ all: $(BUILD)/build.ninja
 deps:
 	@deploy/install-deps
 
+# What the front ends are tested with; where it cannot be had their tests are skipped.
+venv: $(BUILD)/build.ninja
+	@deploy/install-python $(BUILD)/venv
+
 $(BUILD)/build.ninja: | deps
 	@$(MESON) setup $(BUILD) --prefix "$(PREFIX)" >$(BUILD).setup.log 2>&1 || { cat $(BUILD).setup.log; exit 1; }; rm -f $(BUILD).setup.log
 
 demo: deps all
 	@$(PYTHON) examples/demo.py --build $(BUILD)
 
-test: deps all
+test: deps venv all
 	@$(PYTHON) tests/run --build $(BUILD) $(if $(ONLY),--only $(ONLY))
 
-test-long: deps all
+test-long: deps venv all
 	@$(PYTHON) tests/run --build $(BUILD) --long $(if $(ONLY),--only $(ONLY))
 
 bench: deps all

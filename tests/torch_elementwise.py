@@ -4,24 +4,19 @@
 
     torch_elementwise.py TOOL
 
-TOOL prints what every op gives (tests/tools/elementwise_values.c). Where this Python has no torch, AUTOFUSED_TORCH_PYTHON may name one that
-has; without either the test is skipped (exit 77). What PyTorch leaves undefined or refuses is left out: integer division by zero and of the
+TOOL prints what every op gives (tests/tools/elementwise_values.c). Goes on in build/venv where this Python has no
+torch, or in what AUTOFUSED_TORCH_PYTHON names; without any it is skipped (exit 77). What PyTorch leaves undefined or refuses is left out: integer division by zero and of the
 least number by -1, floats beyond an integer's range, negative integer exponents. One line per op and dtype.
 """
 import os
 import subprocess
 import sys
 
-try:
-    import numpy as np
-    import torch
-except ImportError:
-    other = os.environ.get('AUTOFUSED_TORCH_PYTHON')
-    if other and os.environ.get('AF_TORCH_TRIED') != '1':
-        os.environ['AF_TORCH_TRIED'] = '1'
-        os.execv(other, [other] + sys.argv)
-    print('skipped: no torch here, and AUTOFUSED_TORCH_PYTHON names no Python that has it')
-    sys.exit(77)
+from other_python import need
+
+need('numpy', 'torch')
+import numpy as np
+import torch
 
 TYPES = {'bool': (torch.bool, np.uint8), 'int8': (torch.int8, np.int8), 'uint8': (torch.uint8, np.uint8), 'int16': (torch.int16, np.int16),
          'int32': (torch.int32, np.int32), 'int64': (torch.int64, np.int64), 'float16': (torch.float16, np.int16),

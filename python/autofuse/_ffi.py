@@ -13,6 +13,8 @@ ffi: Any = _tables
 SONAME = "libautofuse.so.0"
 VERSION = "0.1."
 PACKAGE = Path(__file__).resolve().parent
+# Never unloaded: handles are freed after this module's globals when the interpreter ends.
+FLAGS = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_NODELETE
 _lock = threading.Lock()
 _lib: Any = None
 _path = ""
@@ -41,7 +43,7 @@ def _open() -> tuple[Any, str]:
     reasons = []
     for path in candidates():
         try:
-            opened = ffi.dlopen(path)
+            opened = ffi.dlopen(path, FLAGS)
         except OSError as e:
             reasons.append(str(e))
             continue

@@ -15,7 +15,7 @@ from autofuse import _ffi
 from autofuse.errors import Unavailable
 
 SYSTEM_SOCKET = "/run/autofused/core.sock"
-START_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 30.0
 # The server is nobody's child here: the shell that starts it ends at once, so that no os.wait() of the program meets it.
 _SPAWN = '"$0" --socket "$1" & echo $!'
 

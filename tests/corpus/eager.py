@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the corpus with eager PyTorch on scaled rows: do the fragments mean what a framework computes, and as exactly?
 
-    eager.py [--build DIR] [--only NAME] [--sizes small,odd]
+    eager.py [--build DIR] [--only NAME] [--sizes small,odd] [--every N]
 
 The judge is eager itself in float64 on the same inputs. Each float of ours may be off by 4 units in the last place, or by twice what eager
-in the row's own dtypes is off at most; everything else must equal eager. Ends with 77 (skipped) without torch; AUTOFUSED_TORCH_PYTHON names an interpreter
-that has it.
+in the row's own dtypes is off at most; everything else must equal eager. Goes on in build/venv where this Python has no torch; ends with 77
+(skipped) where none has it.
 """
 import argparse
 import os
@@ -14,19 +14,15 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import corpus
 import rows as table
 
-try:
-    import torch
-    import torch.nn.functional as F
-except ImportError:
-    other = os.environ.pop("AUTOFUSED_TORCH_PYTHON", None)
-    if other:
-        os.execv(other, [other, *sys.argv])
-    print("# skipped: no torch")
-    sys.exit(77)
+from other_python import need
+
+need("torch")
+import torch
+import torch.nn.functional as F
 
 EAGER = {}
 ULP = {torch.float32: 2.0 ** -23, torch.float16: 2.0 ** -10, torch.bfloat16: 2.0 ** -7}
@@ -196,8 +192,9 @@ def main():
     p.add_argument("--build", default=os.environ.get("AF_BUILD_ROOT", os.path.join(corpus.ROOT, "build")))
     p.add_argument("--only", default="")
     p.add_argument("--sizes", default="small,odd")
+    p.add_argument("--every", type=int, default=1, help="each N-th row")
     o = p.parse_args()
-    chosen = [r for r in table.ROWS if any(part in r.name for part in o.only.split(","))]
+    chosen = [r for r in table.ROWS if any(part in r.name for part in o.only.split(","))][:: o.every]
     torch.set_num_threads(1)
     bad = 0
     with open(os.path.join(HERE, "pending.txt"), encoding="utf-8") as f:
