@@ -32,9 +32,21 @@ static int bind_node(struct af_graph *g, struct af_node *n, const int64_t *value
         return r;
 }
 
+uint32_t af_value_varies(const struct af_graph *g, uint32_t value) {
+        const struct af_value *v = &g->values[value];
+        uint32_t bits = v->varies;
+        int64_t size;
+
+        for (uint32_t i = 0; i < v->rank; i++)
+                if (!af_expr_is_const(&g->exprs, v->dims[i], &size))
+                        bits |= 1u << i;
+        return bits;
+}
+
 int af_graph_bind(struct af_graph *g, const int64_t *values) {
         int r = 0;
         for (uint32_t i = 0; !r && i < g->n_values; i++) {
+                g->values[i].varies = af_value_varies(g, i);
                 r = bind_list(g, &g->values[i].dims, g->values[i].rank, values);
                 if (!r)
                         r = bind_list(g, &g->values[i].strides, g->values[i].rank, values);

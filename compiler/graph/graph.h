@@ -19,6 +19,7 @@ struct af_value {
         uint32_t index;          /* INPUT: into inputs[]; CONST: into constants[]; NODE: the producing node */
         uint32_t out_index;      /* NODE: which of its outputs */
         const char *name;        /* sender's; NULL when read from canonical bytes */
+        uint32_t varies;         /* bit i: dims[i] was made a number by af_graph_bind(). See af_value_varies() */
 };
 struct af_graph_input {
         uint32_t value;
@@ -92,6 +93,9 @@ bool af_value_static_dims(const struct af_graph *g, uint32_t value, int64_t *ret
 /* Values that stand in for the symbols where a plan needs numbers: the sender's hints, else a middling size. values has n_symbols entries.
  */
 void af_graph_hints(const struct af_graph *g, int64_t *values);
+/* Bit i: the size of axis i is a symbol's, or was before af_graph_bind(): a reduction's order does not take it for a unit axis, even where
+ * it is 1 (docs/numerics.md). */
+uint32_t af_value_varies(const struct af_graph *g, uint32_t value);
 /* Every size of g becomes the number that it is for these values of its symbols. 0, -ENOMEM, or an AF_EXPR_E_*. */
 int af_graph_bind(struct af_graph *g, const int64_t *values) AF_WARN_UNUSED;
 /* Static strides (row-major where the value states none); false where symbolic. */

@@ -227,7 +227,7 @@ int af_reference_node_with(const struct af_reference_node *r, const struct af_te
         case AF_CLASS_VIEW:
                 return copy_node(r->n, in, out, r->ret_why);
         case AF_CLASS_REDUCE:
-                return af_reference_reduce(r->n, in, out, r->ret_why);
+                return af_reference_reduce(r->g, r->n, in, out, r->ret_why);
         case AF_CLASS_GATHER:
                 return r->n->op == AF_OP_GATHER ? af_reference_gather(r->n, in, out, r->ret_why) : af_reference_move(r, in, out);
         case AF_CLASS_TRANSPOSE:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions in the one order that the logical shape and the axes fix. Unit axes are dropped; reduced axes that are then adjacent are
+ * Reductions in the one order that the logical shape and the axes fix. Unit axes are dropped (but for those whose size is a symbol's, which
+ * is 1 by chance); reduced axes that are then adjacent are
  * one group; groups go innermost first, each by af_combine_run, with results between them in the accumulate dtype. A group is
  * `last` where nothing that remains varies faster. Where every reduced axis is a unit axis (or there is none), one run over one
  * element takes place, so that the identity takes part always: the sum of a lone -0.0 is +0.0.
@@ -21,14 +22,15 @@ struct shape {
 };
 
 /* Axes that matter, neighbours of one kind merged. */
-static struct shape shape_of(const struct af_node *n, const struct af_tensor *in) {
+static struct shape shape_of(const struct af_graph *g, const struct af_node *n, const struct af_tensor *in) {
         const struct af_attr *axes = af_node_attr(n, AF_ATTR_AXES);
+        uint32_t varies = af_value_varies(g, n->in[0]);
         struct shape s = {0};
 
         for (uint32_t i = 0, next = 0; i < in->rank; i++) {
                 bool reduced = axes && next < axes->n && axes->ints[next] == i;
                 next += reduced;
-                if (in->dims[i] == 1)
+                if (in->dims[i] == 1 && !(varies & 1u << i))
                         continue;
                 if (s.n > 0 && s.reduced[s.n - 1] == reduced) {
                         s.dims[s.n - 1] *= in->dims[i];
@@ -47,30 +49,31 @@ static bool has_reduced(const struct shape *s) {
         return false;
 }
 
-static void combine_columns(const struct af_reduce_plan *plan, unsigned size, bool last, const char *src, int64_t n, int64_t inner,
-                            char *dst, char *columns) {
+static void combine_columns(const struct af_reduce_plan *plan, unsigned size, const char *src, int64_t n, int64_t inner, char *dst,
+                            char *columns) {
         for (int64_t c = 0; c < inner; c += COLUMNS) {
                 int64_t width = AF_MIN((int64_t)COLUMNS, inner - c);
                 for (int64_t i = 0; i < n; i++)
                         for (int64_t k = 0; k < width; k++)
                                 memcpy(columns + (k * n + i) * size, src + (i * inner + c + k) * size, size);
                 for (int64_t k = 0; k < width; k++)
-                        af_combine_run(plan->combine, plan->acc, last, columns + k * n * size, (uint64_t)n, 1, dst + (c + k) * size);
+                        af_combine_run(plan->combine, plan->acc, false, columns + k * n * size, (uint64_t)n, 1, dst + (c + k) * size);
         }
 }
 
-/* [outer, n, inner] -> [outer, inner]. */
-static int combine_group(const struct af_reduce_plan *plan, const char *src, int64_t outer, int64_t n, int64_t inner, char *dst) {
+/* [outer, n, inner] -> [outer, inner]. last: no kept axis is inside, and inner is 1. */
+static int combine_group(const struct af_reduce_plan *plan, bool last, const char *src, int64_t outer, int64_t n, int64_t inner,
+                         char *dst) {
         unsigned size = af_dtype_size(plan->acc);
-        char *columns = inner > 1 ? malloc((size_t)COLUMNS * (size_t)n * size + 1) : NULL;
+        char *columns = last ? NULL : malloc((size_t)COLUMNS * (size_t)n * size + 1);
 
-        if (inner > 1 && !columns)
+        if (!last && !columns)
                 return -ENOMEM;
         for (int64_t o = 0; o < outer; o++) {
-                if (inner == 1)
+                if (last)
                         af_combine_run(plan->combine, plan->acc, true, src + o * n * size, (uint64_t)n, 1, dst + o * size);
                 else
-                        combine_columns(plan, size, false, src + o * n * inner * size, n, inner, dst + o * inner * size, columns);
+                        combine_columns(plan, size, src + o * n * inner * size, n, inner, dst + o * inner * size, columns);
         }
         free(columns);
         return 0;
@@ -93,7 +96,7 @@ static int combine_all(const struct af_reduce_plan *plan, struct shape s, char *
                 for (uint32_t k = i + 1; k < s.n; k++)
                         inner *= s.dims[k];
                 char *next = malloc((size_t)outer * (size_t)inner * size + 1);
-                int r = next ? combine_group(plan, *acc, outer, s.dims[i], inner, next) : -ENOMEM;
+                int r = next ? combine_group(plan, i == s.n - 1, *acc, outer, s.dims[i], inner, next) : -ENOMEM;
                 free(*acc);
                 *acc = next;
                 if (r < 0)
@@ -211,8 +214,9 @@ static int reduce_f64(const struct af_node *n, const struct shape *s, const stru
         return r;
 }
 
-int af_reference_reduce(const struct af_node *n, const struct af_tensor *in, struct af_tensor *out, const char **ret_why) {
-        struct shape s = shape_of(n, in);
+int af_reference_reduce(const struct af_graph *g, const struct af_node *n, const struct af_tensor *in, struct af_tensor *out,
+                        const char **ret_why) {
+        struct shape s = shape_of(g, n, in);
         struct af_reduce_plan *plan = malloc(sizeof(*plan));
         const char *why = NULL;
         uint64_t count = 1;

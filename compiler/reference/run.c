@@ -23,10 +23,10 @@ static bool eval_dims(const struct run *r, const uint32_t *ids, uint32_t n, int6
         return true;
 }
 
-/* Symbols from the inputs' dims that are a symbol alone; -1 stays where none is. */
+/* Symbols of one value; else from the inputs' dims that are a symbol alone; -1 stays where none is. */
 static void bind_symbols(struct run *r) {
         for (uint32_t i = 0; i < r->g->n_symbols; i++)
-                r->symbols[i] = -1;
+                r->symbols[i] = r->g->symbols[i].min == r->g->symbols[i].max ? r->g->symbols[i].min : -1;
         for (uint32_t i = 0; i < r->g->n_inputs; i++) {
                 const struct af_value *v = &r->g->values[r->g->inputs[i].value];
                 for (uint32_t k = 0; k < v->rank && k < r->inputs[i].rank; k++) {

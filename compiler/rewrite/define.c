@@ -23,15 +23,18 @@ static int copy_pool(struct af_expr_pool *to, struct af_arena *arena, const stru
         return (from->exprs && !to->exprs) || (from->table && !to->table) ? -ENOMEM : 0;
 }
 
-static int static_dims(struct alone *a, struct af_value *v, const int64_t *dims) {
+/* A size that varies and is 1 stays a symbol, so that the definition's reductions do not take it for a unit axis. */
+static int static_dims(struct alone *a, struct af_value *v, uint32_t varies, const int64_t *dims) {
         uint32_t *ids = af_arena_calloc(a->g.arena, v->rank, sizeof(*ids));
         if (!ids)
                 return -ENOMEM;
         for (uint32_t i = 0; i < v->rank; i++) {
-                int r = af_expr_const(&a->g.exprs, dims[i], &ids[i]);
+                bool one = dims[i] == 1 && varies & 1u << i;
+                int r = one ? af_expr_symbol(&a->g.exprs, a->g.n_symbols - 1, &ids[i]) : af_expr_const(&a->g.exprs, dims[i], &ids[i]);
                 if (r)
                         return r;
         }
+        v->varies = 0;
         v->dims = ids;
         v->strides = NULL;
         return 0;
@@ -48,7 +51,7 @@ static int add_operand(struct alone *a, const struct af_graph *g, uint32_t value
         a->in[j] = a->g.n_values++;
         int r = af_expr_const(&a->g.exprs, 0, &a->g.inputs[j].offset);
         if (!r)
-                r = static_dims(a, v, dims);
+                r = static_dims(a, v, af_value_varies(g, value), dims);
         if (r || from->kind != AF_VALUE_CONST || from->rank > 0)
                 return r;
         a->g.constants[a->g.n_constants] = g->constants[from->index];
@@ -89,8 +92,13 @@ static int make_alone(struct alone *a, struct af_arena *arena, const struct af_g
         a->g.values = af_arena_calloc(arena, 2 * (size_t)n->n_in + 1, sizeof(*a->g.values));
         a->g.outputs = af_arena_calloc(arena, 1, sizeof(*a->g.outputs));
         uint32_t *out = af_arena_calloc(arena, 1, sizeof(*out));
-        if (!a->g.inputs || !a->g.constants || !a->g.values || !a->g.outputs || !out)
+        a->g.n_symbols = g->n_symbols + 1; /* those of the pool, and one that is 1 */
+        a->g.symbols = af_arena_calloc(arena, a->g.n_symbols, sizeof(*a->g.symbols));
+        if (!a->g.inputs || !a->g.constants || !a->g.values || !a->g.outputs || !a->g.symbols || !out)
                 return -ENOMEM;
+        if (g->n_symbols)
+                memcpy(a->g.symbols, g->symbols, g->n_symbols * sizeof(*g->symbols));
+        a->g.symbols[g->n_symbols] = (struct af_graph_symbol){.min = 1, .max = 1, .multiple_of = 1, .hint = 1};
         int r = copy_pool(&a->g.exprs, arena, &g->exprs);
         for (uint32_t j = 0; !r && j < n->n_in; j++)
                 r = add_operand(a, g, n->in[j], j, in_dims[j]);
@@ -105,7 +113,7 @@ static int make_alone(struct alone *a, struct af_arena *arena, const struct af_g
         a->node.in = a->in;
         a->node.out = out;
         a->node.source = 0;
-        r = static_dims(a, &a->g.values[*out], out_dims);
+        r = static_dims(a, &a->g.values[*out], af_value_varies(g, n->out[0]), out_dims);
         return !r && n->op == AF_OP_TILE ? static_repeats(a, in_dims[0], out_dims) : r;
 }
 

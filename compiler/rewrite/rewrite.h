@@ -40,7 +40,8 @@ int af_rewrite_motion(const struct af_graph *g, const bool *pinned, struct af_gr
 bool af_rewrite_is_composite(enum af_op op);
 /*
  * The definition of one composite node, n of g, as a graph in arena: its inputs are n's operands in order (scalar constants stay constants:
- * they are inputs that nobody reads), with dims in_dims[j], all static; its outputs are n's, of dims out_dims. 0, -ENOMEM,
+ * they are inputs that nobody reads), with dims in_dims[j], all static (but for a symbol
+ * that stands for 1 where af_value_varies()); its outputs are n's, of dims out_dims. 0, -ENOMEM,
  * AF_GRAPH_E_INVALID: no composite, or no decomposition for these operands.
  */
 int af_rewrite_define(struct af_arena *arena, const struct af_graph *g, const struct af_node *n, const int64_t *const *in_dims,
