@@ -137,10 +137,11 @@ def peer_commands(base):
 
 
 def processes(server, base):
-    peers, times = peer_commands(base), {'ours': [], 'ccache': [], 'sccache': []}
+    peers, times = peer_commands(base), {'ours': [], 'shared': [], 'ccache': [], 'sccache': []}
     try:
         for _ in range(12):
-            times['ours'] += numbers(run(HITS, server.path, 'spawn', 10, ONCE, server.path))
+            for name, program in ('ours', ONCE), ('shared', ONCE + '_shared'):
+                times[name] += numbers(run(HITS, server.path, 'spawn', 10, program, server.path))
             for name, (env, command) in peers.items():
                 times[name] += numbers(run(HITS, server.path, 'spawn', 3, *command, env=env))
         stats = run('/usr/bin/ccache', '--print-stats', env=peers['ccache'][0])
@@ -152,7 +153,7 @@ def processes(server, base):
     mid = {k: statistics.median(v) for k, v in times.items()}
     for name in peers:
         figure('process_hit_vs_' + name, mid[name] / mid['ours'], 'x', peer=f'{name} hit of a 64 KiB object', ours_us=round(mid['ours']), peer_us=round(mid[name]),
-               ratio=round(mid[name] / mid['ours'], 3))
+               ratio=round(mid[name] / mid['ours'], 3), with_shared_library_us=round(mid['shared']))
 
 
 def main():

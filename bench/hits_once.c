@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole process, as a program of the shared library: builds the fragment, has the bundle's kernels in hand, ends. Argument: the socket.
+/* A whole process: builds the fragment, has the bundle's kernels in hand, ends. Argument: the socket.
  */
 #include "bench/hits.h"
 

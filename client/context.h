@@ -57,7 +57,9 @@ struct autofuse_context {
         bool has_memo_env;
         struct af_packs packs; /* opened with the context; read without the lock */
         /* hits.c */
-        struct af_hot_view *hot;  /* NULL: none; of the newest connection, and good for as long as its server says so */
+        struct af_hot_view *hot;  /* NULL: none; of the newest connection, or found beside the socket before there was one; good for as long
+                                     as its server says so */
+        bool looked;              /* for an area beside the socket: once */
         bool has_epoch;           /* the server tells what is in force, or wants to be asked */
         uint64_t unsure_until_ns; /* until then the memo's answers stand without anybody's word */
         uint32_t n_unsure;        /* times in a row */

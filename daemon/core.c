@@ -297,6 +297,7 @@ int af_core_start(struct af_core *core) {
         uv_poll_start(&core->listen_poll, UV_READABLE, on_listen);
         core->listening = true;
         load_default_environment(core);
+        af_hot_show(core);
         af_gate_child_start(core);
         return 0;
 }

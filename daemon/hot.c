@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/hot.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include "base/json_text.h"
 #include "base/log.h"
 #include "daemon/core.h"
+#include "hot/link.h"
 
 #define TICK_MS 250u
 /* Unused for so long it is not looked after any more. Clients tell of what they use at least every AF_TOUCH_NS (client/hits.h). */
@@ -36,9 +39,25 @@ void af_hot_init(struct af_core *core) {
         }
 }
 
+void af_hot_show(struct af_core *core) {
+        int r;
+
+        if (!core->hot.area)
+                return;
+        core->hot.socket = af_listener_path(&core->listener);
+        r = core->hot.socket ? af_hot_link_make(core->hot.socket, af_hot_area_fd(core->hot.area), af_hot_area_number(core->hot.area))
+                             : -ENOENT;
+        if (r < 0)
+                af_log(AF_LOG_INFO, "there is no link to the hot area: %s", strerror(-r));
+}
+
 void af_hot_close(struct af_core *core) {
         if (core->hot.area)
                 af_hot_area_shut(core->hot.area);
+        if (core->hot.socket)
+                af_hot_link_remove(core->hot.socket);
+        free(core->hot.socket);
+        core->hot.socket = NULL;
         uv_close((uv_handle_t *)&core->hot.timer, NULL);
 }
 
@@ -77,7 +96,7 @@ static bool tick(struct af_core *core) {
 static void on_tick(uv_timer_t *timer) {
         struct af_core *core = timer->data;
 
-        if (!tick(core) || core->n_conns == 0) {
+        if (!tick(core)) { /* who has no connection may read as well */
                 core->hot.ticking = false;
                 uv_timer_stop(timer);
         }

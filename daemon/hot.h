@@ -23,6 +23,7 @@ struct af_hot {
         struct af_hot_area *area;        /* NULL: there is none */
         struct af_ready_bundle *carrier; /* its descriptor, for hello */
         uv_timer_t timer;
+        char *socket; /* beside which a link to the area stands; NULL: none does */
         bool ticking;
         uint32_t n_environments; /* that stand in the area */
         uint64_t n_touches;
@@ -36,6 +37,8 @@ struct af_hot_names {
 
 /* Makes the area where the configuration wants one; without memory for it the core goes on without. */
 void af_hot_init(struct af_core *core);
+/* Those who may open it find it beside the socket from now on (hot/link.h). */
+void af_hot_show(struct af_core *core);
 /* Readers stop to believe it. The loop has to run until the timer is closed. */
 void af_hot_close(struct af_core *core);
 void af_hot_deinit(struct af_core *core);

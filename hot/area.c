@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "hot/ring.h"
@@ -73,6 +74,7 @@ static void lay_out(struct af_hot_area *a) {
         a->header->targets_at = AF_HOT_PAGE;
         a->header->slots_at = slots_at;
         a->header->data_at = data_at;
+        (void)!getrandom(&a->header->number, sizeof(a->header->number), GRND_NONBLOCK);
         a->header->magic = AF_HOT_MAGIC;
 }
 
@@ -129,6 +131,10 @@ int af_hot_area_fd(const struct af_hot_area *area) {
 
 uint64_t af_hot_area_bytes(const struct af_hot_area *area) {
         return area->size;
+}
+
+uint64_t af_hot_area_number(const struct af_hot_area *area) {
+        return area->header->number;
 }
 
 /* ---- what is in force ---- */

@@ -23,6 +23,7 @@ void af_hot_area_free(struct af_hot_area *area);
 /* Borrowed: for others to map; opened read-only. */
 int af_hot_area_fd(const struct af_hot_area *area);
 uint64_t af_hot_area_bytes(const struct af_hot_area *area);
+uint64_t af_hot_area_number(const struct af_hot_area *area); /* hot/link.h */
 
 /* Every environment in the table was in force at ns (CLOCK_MONOTONIC, not 0) or later. */
 void af_hot_area_beat(struct af_hot_area *area, uint64_t ns);

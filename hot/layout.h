@@ -21,7 +21,7 @@
 #include "base/digest.h"
 
 #define AF_HOT_MAGIC     0x31544f4846410000ull /* "AFHOT1" */
-#define AF_HOT_VERSION   1u
+#define AF_HOT_VERSION   2u
 #define AF_HOT_PAGE      4096u
 #define AF_HOT_UNIT      64u
 #define AF_HOT_WAYS      4u
@@ -35,6 +35,7 @@ struct af_hot_header {
         uint64_t magic;
         uint32_t version, n_targets, n_buckets, zero;
         uint64_t total_bytes, targets_at, slots_at, data_at;
+        uint64_t number; /* random: one area is not taken for another */
         /* CLOCK_MONOTONIC: every environment in the table was found in force at this time or later; 0: the server is gone. */
         _Alignas(64) _Atomic uint64_t beat_ns;
 };

@@ -96,6 +96,10 @@ void af_hot_view_unref(struct af_hot_view *view) {
         free(view);
 }
 
+uint64_t af_hot_view_number(const struct af_hot_view *view) {
+        return view->header->number;
+}
+
 bool af_hot_view_is_fresh(const struct af_hot_view *view, uint64_t now_ns) {
         uint64_t beat_ns = atomic_load_explicit(&view->header->beat_ns, memory_order_acquire);
         int64_t age = (int64_t)(now_ns - beat_ns);

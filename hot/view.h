@@ -19,6 +19,7 @@ enum {
 int af_hot_view_open(int fd, uint64_t n, struct af_hot_view **ret_view, const char **ret_why) AF_WARN_UNUSED;
 struct af_hot_view *af_hot_view_ref(struct af_hot_view *view);
 void af_hot_view_unref(struct af_hot_view *view); /* NULL is fine */
+uint64_t af_hot_view_number(const struct af_hot_view *view);
 
 /* Whether the server found its environments in force less than AF_HOT_FRESH_NS before now_ns (CLOCK_MONOTONIC). */
 bool af_hot_view_is_fresh(const struct af_hot_view *view, uint64_t now_ns);

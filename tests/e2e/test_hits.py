@@ -159,8 +159,37 @@ def a_server_that_hangs_holds_no_job_up():
         assert key(memo.compile(FIRST)) == key(first)
 
 
+def a_new_process_need_not_wait_for_the_server():
+    """The area is found beside the socket: a hit while the server does not run. A link that names another area leads to nothing."""
+    with Warm() as s:
+        with Context(s.path, memo=False) as c:
+            c.compile(FIRST)
+            first = hot(c)
+
+        def stopped():
+            s.process.send_signal(signal.SIGSTOP)
+            try:
+                with Context(s.path, memo=False, connect_timeout_ms=1) as c:
+                    return c.compile(FIRST)
+            except Failed as e:
+                assert e.status == aflib.UNAVAILABLE, e
+            finally:
+                s.process.send_signal(signal.SIGCONT)
+        i = eventually(stopped, 'a hit without the server')  # stopped within a second of its last beat
+        assert i.hit == HOT and key(i) == key(first)
+        link = s.path + '.hot'
+        text = os.readlink(link)
+        os.unlink(link)
+        os.symlink(text[:-1] + ('0' if text[-1] != '0' else '1'), link)
+        assert stopped() is None
+        with Context(s.path, memo=False) as c:
+            assert key(hot(c)) == key(first)
+        assert s.stop() == 0
+        assert not os.path.lexists(link)
+
+
 def what_is_used_here_stays_there():
-    """A hot hit is told to the server when the context closes at the latest; a forked child goes on with the area."""
+    """A hot hit is told to the server when a context that is connected closes, at the latest, and by some that never were; a forked child goes on with the area."""
     with Warm() as s:
         with Context(s.path) as c:
             c.compile(FIRST)
@@ -175,7 +204,12 @@ def what_is_used_here_stays_there():
                 finally:
                     os._exit(2)
             assert os.waitpid(pid, 0)[1] == 0
-        eventually(lambda: s.stats()['hot']['touches'] > 0, 'a touch arrives')
+
+        def told():
+            with Context(s.path, memo=False) as c:
+                c.compile(FIRST)
+            return s.stats()['hot']['touches'] > 0
+        eventually(told, 'a touch arrives')
         c = s.client()
         c.clear()
         assert c.stats()['hot']['records'] == 0
@@ -241,7 +275,7 @@ def C35_no_client_can_write_the_area():
 if __name__ == '__main__':
     try:
         code = run([C25_C26_memo_and_hot_follow_a_replaced_toolchain, C27_near_equal_targets_differ_and_places_do_not_matter, a_server_that_is_gone,
-                    a_shut_area_is_not_believed_at_once, a_server_that_hangs_holds_no_job_up, what_is_used_here_stays_there,
+                    a_shut_area_is_not_believed_at_once, a_server_that_hangs_holds_no_job_up, a_new_process_need_not_wait_for_the_server, what_is_used_here_stays_there,
                     C35_no_client_can_write_the_area])
     finally:
         if Warm.place:

@@ -200,7 +200,7 @@ def as_user(s):
         return ()
     for root, dirs, files in os.walk(s.base):
         for n in dirs + files:
-            os.chown(os.path.join(root, n), USER, USER)
+            os.lchown(os.path.join(root, n), USER, USER)
     os.chown(s.base, USER, USER)
     return ('setpriv', '--reuid', str(USER), '--regid', str(USER), '--clear-groups')
 
