@@ -84,7 +84,6 @@ static void put_ingredients(struct af_buf *buf, const struct af_env *env) {
 
         af_key_ingredients(&env->key, visit, buf);
         af_record_ingredient_write(buf, "compiler", env->toolchain.version ? env->toolchain.version : "");
-        af_record_ingredient_write(buf, "flags", env->toolchain.flags ? env->toolchain.flags : "");
         for (uint32_t i = 0; env->toolchain.closure_files && i < env->toolchain.n_closure; i++) {
                 snprintf(name, sizeof(name), "file %s", env->toolchain.closure_files[i].path);
                 af_digest_hex(&env->toolchain.closure_files[i].digest, hex);

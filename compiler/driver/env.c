@@ -135,6 +135,7 @@ int af_env_load(struct af_env *env, struct af_arena *arena, const struct af_env_
                 return r;
         env->key.toolchain_id = env->toolchain.id;
         env->key.toolchain_closure = env->toolchain.closure_digest;
+        env->key.toolchain_flags = env->toolchain.flags;
         env->key.salt = config->salt ? af_arena_strdup(arena, config->salt) : NULL;
         if (config->salt && !env->key.salt)
                 return -ENOMEM;

@@ -49,6 +49,7 @@ void af_key_ingredients(const struct af_key_env *env, af_key_visit_fn visit, voi
         visit_digest(visit, userdata, "templates", &env->templates);
         visit_text(visit, userdata, "toolchain", env->toolchain_id);
         visit_digest(visit, userdata, "toolchain closure", &env->toolchain_closure);
+        visit_text(visit, userdata, "toolchain flags", env->toolchain_flags);
         visit_text(visit, userdata, "salt", env->salt);
 }
 

@@ -11,13 +11,14 @@
 
 struct af_bundle_key {
         struct af_digest fragment;    /* over the canonical form */
-        struct af_digest environment; /* SoC, rules, templates, versions, salt, toolchain closure */
+        struct af_digest environment; /* SoC, rules, templates, versions, salt, toolchain: closure and flags */
 };
 
 struct af_key_env {
         const char *toolchain_id;
         struct af_digest soc, rules, templates, toolchain_closure;
-        const char *salt; /* AUTOFUSE_CACHE_SALT of the daemon; NULL: none */
+        const char *toolchain_flags; /* as resolved: -march too */
+        const char *salt;            /* AUTOFUSE_CACHE_SALT of the daemon; NULL: none */
 };
 /* Called once per ingredient: name, value for people, and the bytes that enter the digest. */
 typedef void (*af_key_visit_fn)(void *userdata, const char *name, const char *text, const void *p, size_t n);

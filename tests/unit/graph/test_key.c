@@ -6,7 +6,7 @@
 #include "compiler/graph/key.h"
 
 static struct af_key_env base(void) {
-        struct af_key_env env = {.toolchain_id = "host"};
+        struct af_key_env env = {.toolchain_id = "host", .toolchain_flags = "-O3 -march=x86-64"};
 
         memset(&env.soc, 1, sizeof(env.soc));
         memset(&env.rules, 2, sizeof(env.rules));
@@ -23,10 +23,10 @@ static struct af_digest digest_of(const struct af_key_env *env) {
 }
 
 Test(key, every_field_of_the_environment_counts) {
-        struct af_key_env v[9];
-        struct af_digest d[9];
+        struct af_key_env v[12];
+        struct af_digest d[12];
 
-        for (int i = 0; i < 9; i++)
+        for (int i = 0; i < 12; i++)
                 v[i] = base();
         v[1].soc.bytes[31] ^= 1;
         v[2].rules.bytes[0] ^= 1;
@@ -36,7 +36,10 @@ Test(key, every_field_of_the_environment_counts) {
         v[6].salt = "";
         v[7].salt = "a";
         v[8].toolchain_id = NULL;
-        for (int i = 0; i < 9; i++) {
+        v[9].toolchain_flags = "-O3 -march=x86-64-v2";
+        v[10].toolchain_flags = "-O3";
+        v[11].toolchain_flags = NULL;
+        for (int i = 0; i < 12; i++) {
                 d[i] = digest_of(&v[i]);
                 for (int k = 0; k < i; k++)
                         cr_expect(!af_digest_equal(&d[i], &d[k]), "%d and %d", i, k);
@@ -59,7 +62,7 @@ Test(key, ingredients_are_listed) {
         unsigned n = 0;
 
         af_key_ingredients(&env, count, &n);
-        cr_expect_eq(n, 11);
+        cr_expect_eq(n, 12);
 }
 
 Test(key, kernels) {
