@@ -10,6 +10,7 @@
  *   environment  one row per environment that was loaded
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,10 +67,22 @@ void ledger_db_close(struct af_ledger *l) {
         l->db = NULL;
 }
 
-int ledger_db_open(struct af_ledger *l) {
-        int r;
+/* SQLite gives its files the mode of the first, and that one what the process's mask leaves of 0644: whoever listens changes that for a
+ * moment. */
+static int make_file(const char *path) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-        r = sqlite3_open_v2(l->path, &l->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+        if (fd < 0)
+                return SQLITE_CANTOPEN;
+        close(fd);
+        return SQLITE_OK;
+}
+
+int ledger_db_open(struct af_ledger *l) {
+        int r = make_file(l->path);
+
+        if (r == SQLITE_OK)
+                r = sqlite3_open_v2(l->path, &l->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
         if (r == SQLITE_OK) {
                 sqlite3_busy_timeout(l->db, 1000);
                 r = sqlite3_exec(l->db, schema, NULL, NULL, NULL);
