@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Servers on demand: 32 programs at once start one; what forbids it; whose server is believed (C07, C35). Users under setpriv."""
+"""Servers on demand: 32 programs at once start one; what forbids it; whose server is believed. Users under setpriv."""
 import os, shutil, signal, stat, subprocess, sys, tempfile, threading
 from afwire import *
 from ctl import *
@@ -39,7 +39,7 @@ class Place:
         return found
 
 
-def thirty_two_at_once_start_one():
+def C07_thirty_two_at_once_start_one():
     with Place() as p:
         done = [None] * 32
 
@@ -57,7 +57,7 @@ def thirty_two_at_once_start_one():
         assert st['fragment_compiles'] == 1 and st['requests'] == 32, st
 
 
-def a_killed_server_is_started_again_over_its_dead_socket():
+def C07_a_killed_server_is_started_again_over_its_dead_socket():
     with Place() as p:
         ok(ctl('compile', '-', input=SMALL, env=p.env))
         os.kill(p.servers()[0], signal.SIGKILL)
@@ -73,7 +73,7 @@ def forbidden():
         assert d.code == 1 and 'no server is running' in d.err and not p.servers(), d
 
 
-def what_is_in_the_way_is_named():
+def C07_what_is_in_the_way_is_named():
     with Place() as p:
         os.makedirs(p.base + '/run')
         open(p.path, 'w').close()
@@ -84,7 +84,7 @@ def what_is_in_the_way_is_named():
         assert d.code == 1 and 'ended at once' in d.err and 'jobs' in d.err, d
 
 
-def the_server_keeps_nothing_of_its_starter():
+def C11_the_server_keeps_nothing_of_its_starter():
     with Place() as p:
         r, w = os.pipe()
         os.set_inheritable(w, True)
@@ -99,7 +99,7 @@ def the_server_keeps_nothing_of_its_starter():
         assert os.getsid(pid) != os.getsid(0)
 
 
-def a_strangers_server_is_not_believed():
+def C35_a_strangers_server_is_not_believed():
     if os.geteuid() != 0:
         return
     # An ordinary user's server; another ordinary user finds it.
@@ -142,5 +142,5 @@ def an_ordinary_user_gets_a_server_of_its_own():
 
 
 if __name__ == '__main__':
-    sys.exit(run([thirty_two_at_once_start_one, a_killed_server_is_started_again_over_its_dead_socket, forbidden, what_is_in_the_way_is_named,
-                  the_server_keeps_nothing_of_its_starter, a_strangers_server_is_not_believed, an_ordinary_user_gets_a_server_of_its_own]))
+    sys.exit(run([C07_thirty_two_at_once_start_one, C07_a_killed_server_is_started_again_over_its_dead_socket, forbidden, C07_what_is_in_the_way_is_named,
+                  C11_the_server_keeps_nothing_of_its_starter, C35_a_strangers_server_is_not_believed, an_ordinary_user_gets_a_server_of_its_own]))

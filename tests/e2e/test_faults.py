@@ -79,7 +79,7 @@ def sessions(s):
     return [p for p in processes(s, 'job') + processes(s, 'compiler')]
 
 
-def kill_anything_fifty_times():
+def C05_C12_kill_anything_fifty_times():
     print(f'# seed {SEED}')
     rng = random.Random(SEED)
     words = [f'kernels=k{i},{"shared" + str(i % 3) if i % 2 else "own" + str(i)} size={5000 if i % 2 else rng.choice([10, 300000])} compile_ms={rng.choice([0, 5, 20])} plan_ms={rng.choice([0, 5])}'
@@ -128,8 +128,7 @@ def kill_anything_fifty_times():
         s.no_leftovers()
 
 
-def a_killed_compile_is_retried_once_alone():
-    """C13"""
+def C13_a_killed_compile_is_retried_once_alone():
     with Server(jobs=4) as s:
         c = s.client()
         a = c.ask('kernels=a compile=once')
@@ -145,8 +144,8 @@ def a_killed_compile_is_retried_once_alone():
         c.close()
 
 
-def the_winner_killed_in_mid_compile():
-    """C02 C03: all 16 who wait for it are answered."""
+def C02_C03_the_winner_killed_in_mid_compile():
+    """All 16 who wait for it are answered."""
     with Server(jobs=2) as s:
         cs = [s.client() for _ in range(16)]
         ids = [c.send('kernels=w compile_ms=300') for c in cs]
@@ -226,8 +225,7 @@ def a_dead_job_takes_its_group_along():
         c.close()
 
 
-def a_full_store_still_answers():
-    """C14"""
+def C14_a_full_store_still_answers():
     s = Server(store_map_mib=1, store_max_mib=1)
     try:
         s.start()
@@ -245,8 +243,8 @@ def a_full_store_still_answers():
         s.__exit__(None)
 
 
-def a_full_disk_and_then_space_again():
-    """C14: the limit on file sizes stands for a full disk."""
+def C14_a_full_disk_and_then_space_again():
+    """The limit on file sizes stands for a full disk."""
     import resource
     s = Server()
     try:
@@ -273,8 +271,8 @@ def a_full_disk_and_then_space_again():
         s.__exit__(None)
 
 
-def a_damaged_store_heals():
-    """C01: random damage all over the file; every answer is right."""
+def C01_a_damaged_store_heals():
+    """Random damage all over the file; every answer is right."""
     rng = random.Random(SEED)
     with Server() as s:
         words = [f'kernels=d{i} size=3000' for i in range(30)]
@@ -306,6 +304,6 @@ def a_damaged_store_heals():
 
 
 if __name__ == '__main__':
-    sys.exit(run([a_killed_compile_is_retried_once_alone, the_winner_killed_in_mid_compile, jobs_end_with_the_server,
-                  a_new_server_ends_orphans_of_the_old_one, a_dead_job_takes_its_group_along, a_full_store_still_answers,
-                  a_full_disk_and_then_space_again, a_damaged_store_heals, kill_anything_fifty_times]))
+    sys.exit(run([C13_a_killed_compile_is_retried_once_alone, C02_C03_the_winner_killed_in_mid_compile, jobs_end_with_the_server,
+                  a_new_server_ends_orphans_of_the_old_one, a_dead_job_takes_its_group_along, C14_a_full_store_still_answers,
+                  C14_a_full_disk_and_then_space_again, C01_a_damaged_store_heals, C05_C12_kill_anything_fifty_times]))

@@ -42,8 +42,8 @@ def restart_serves_from_the_store():
         c.close()
 
 
-def sixty_four_clients_at_a_barrier():
-    """C02: one compile per fragment and per kernel, every answer right."""
+def C02_sixty_four_clients_at_a_barrier():
+    """One compile per fragment and per kernel, every answer right."""
     with Server(jobs=2) as s:
         words = [f'kernels=k{i},shared size=5000 compile_ms=50' for i in range(6)]
         barrier, results, errors = threading.Barrier(64), [], []
@@ -131,8 +131,7 @@ def clear():
         c.close()
 
 
-def compile_errors_are_the_same_twice():
-    """C14"""
+def C14_compile_errors_are_the_same_twice():
     with Server() as s:
         c = s.client()
         for w, code in (('compile=fail', 'compile'), ('plan=fail', 'invalid'), ('plan=invalid', 'invalid'), ('compile=empty', 'compile')):
@@ -144,8 +143,8 @@ def compile_errors_are_the_same_twice():
         c.close()
 
 
-def a_compile_error_is_remembered_after_the_second_run():
-    """C14: with the same text and code; a clear, and another toolchain, begin anew."""
+def C14_a_compile_error_is_remembered_after_the_second_run():
+    """With the same text and code; a clear, and another toolchain, begin anew."""
     with Server() as s:
         c = s.client()
         seen = [c.ask('kernels=bad compile=fail') for _ in range(4)]
@@ -172,8 +171,8 @@ def one_bad_kernel_fails_only_its_fragment():
         c.close()
 
 
-def a_missing_kernel_alone_is_recompiled():
-    """C01: the bundle is there, one of its kernels is damaged."""
+def C01_a_missing_kernel_alone_is_recompiled():
+    """The bundle is there, one of its kernels is damaged."""
     with Server() as s:
         c = s.client()
         before = expect(c.ask('kernels=a,b size=6000')).binaries()
@@ -200,8 +199,7 @@ def a_missing_kernel_alone_is_recompiled():
         c.close()
 
 
-def a_changed_environment_is_seen_within_a_second():
-    """C25"""
+def C25_a_changed_environment_is_seen_within_a_second():
     with Server() as s:
         c = s.client()
         a = expect(c.ask('kernels=a'))
@@ -235,8 +233,7 @@ def unknown_targets_are_named():
         c.close()
 
 
-def waiters_see_progress():
-    """A15"""
+def A15_waiters_see_progress():
     with Server() as s:
         c, d = s.client(), s.client()
         i, j = c.send('compile_ms=2500'), d.send('compile_ms=2500')
@@ -281,7 +278,7 @@ def parts_come_as_they_are_ready():
         [x.close() for x in (c, late, plain, other)]
 
 
-def deadlines():
+def A15_deadlines():
     with Server() as s:
         c = s.client()
         begin = time.monotonic()
@@ -303,8 +300,8 @@ def job_timeouts():
         c.close()
 
 
-def cancel_on_disconnect():
-    """C10: within a second unless others wait."""
+def C10_cancel_on_disconnect():
+    """Within a second unless others wait."""
     with Server() as s:
         c, d = s.client(), s.client()
         c.send('compile=hang'), d.send('compile=hang')
@@ -334,8 +331,7 @@ def cancel_frame():
         c.close()
 
 
-def slots_are_never_exceeded():
-    """C13"""
+def C13_slots_are_never_exceeded():
     with Server(jobs=3) as s:
         c = s.client()
         ids = [c.send(f'kernels=n{i} compile_ms=60') for i in range(20)]
@@ -376,8 +372,8 @@ def large_bundles_come_as_one_sealed_memfd():
 
 
 if __name__ == '__main__':
-    sys.exit(run([one_request, restart_serves_from_the_store, sixty_four_clients_at_a_barrier, texts, texts_join_the_fragment_under_way, lookup_only,
-                  clear, compile_errors_are_the_same_twice, a_compile_error_is_remembered_after_the_second_run, one_bad_kernel_fails_only_its_fragment, a_missing_kernel_alone_is_recompiled,
-                  a_changed_environment_is_seen_within_a_second, a_toolchain_that_keeps_changing_ends_in_a_retryable_error, unknown_targets_are_named,
-                  waiters_see_progress, parts_come_as_they_are_ready, deadlines, job_timeouts, cancel_on_disconnect, cancel_frame, slots_are_never_exceeded,
+    sys.exit(run([one_request, restart_serves_from_the_store, C02_sixty_four_clients_at_a_barrier, texts, texts_join_the_fragment_under_way, lookup_only,
+                  clear, C14_compile_errors_are_the_same_twice, C14_a_compile_error_is_remembered_after_the_second_run, one_bad_kernel_fails_only_its_fragment, C01_a_missing_kernel_alone_is_recompiled,
+                  C25_a_changed_environment_is_seen_within_a_second, a_toolchain_that_keeps_changing_ends_in_a_retryable_error, unknown_targets_are_named,
+                  A15_waiters_see_progress, parts_come_as_they_are_ready, A15_deadlines, job_timeouts, C10_cancel_on_disconnect, cancel_frame, C13_slots_are_never_exceeded,
                   large_bundles_come_as_one_sealed_memfd]))

@@ -216,6 +216,33 @@ def what_is_used_here_stays_there():
         c.close()
 
 
+def C12_a_program_that_forks_with_its_context():
+    """Two children and their parent ask through one inherited context at once, for fragments of their own: no answer is another's."""
+    texts = [second(i) for i in range(3)]
+    with Warm() as s, Context(s.path, memo=False) as c:
+        keys = [key(c.compile(t)) for t in texts]
+        assert len({k for k, _ in keys}) == len(texts)
+
+        def ask(i):
+            for n in range(200):
+                if key(c.compile(texts[i])) != keys[i]:
+                    return 1
+            return 0
+        pids = []
+        for i in range(2):
+            pid = os.fork()
+            if pid == 0:
+                code = 2
+                try:
+                    code = ask(i)
+                finally:
+                    os._exit(code)
+            pids.append(pid)
+        assert ask(2) == 0
+        assert [os.waitpid(p, 0)[1] for p in pids] == [0] * 2
+        assert key(c.compile(texts[0])) == keys[0]
+
+
 HOSTILE = r'''
 import ctypes, fcntl, mmap, os, sys
 sys.path.insert(0, sys.argv[2])
@@ -276,6 +303,7 @@ if __name__ == '__main__':
     try:
         code = run([C25_C26_memo_and_hot_follow_a_replaced_toolchain, C27_near_equal_targets_differ_and_places_do_not_matter, a_server_that_is_gone,
                     a_shut_area_is_not_believed_at_once, a_server_that_hangs_holds_no_job_up, a_new_process_need_not_wait_for_the_server, what_is_used_here_stays_there,
+                    C12_a_program_that_forks_with_its_context,
                     C35_no_client_can_write_the_area])
     finally:
         if Warm.place:

@@ -9,6 +9,8 @@ from ctl import *
 LONG = 10 if os.environ.get('AF_LONG') else 1
 SEED = int(os.environ.get('AF_SEED', '1'))
 GOOD = {'invalid', 'toolchain', 'compile', 'too_large'}  # what wrong input may be answered with
+NAMES = ['../../../../tmp/x', '/etc/passwd', 'a"b\\c', "'; rm -rf / #", '*/ #error no /*', 'line\nbreak', '\r\n#include </dev/zero>', '%s%n%p', '$(id)',
+         'ü☃\u202e', '{{ x }}', '{% raw %}', 'n' * 300, '..', '.', ' ', '\t', '??/', '\\', 'R"(', ')"', '__attribute__((constructor))']
 
 
 def rss_mib(pid):
@@ -108,8 +110,8 @@ def a_thousand_connections_of_which_a_hundred_send_garbage():
         eventually(lambda: s.stats()['in_flight']['connections'] == 1, 'all are gone')
 
 
-def clients_that_vanish_at_random():
-    """C10: in mid-frame, while planned, compiled, stored, answered; nothing is left over."""
+def C10_clients_that_vanish_at_random():
+    """In mid-frame, while planned, compiled, stored, answered; nothing is left over."""
     rng = random.Random(SEED)
     with Server(jobs=2) as s:
         fds = len(os.listdir(f'/proc/{s.process.pid}/fd'))
@@ -191,8 +193,8 @@ def mutated_canonical_forms():
         s.no_leftovers()
 
 
-def texts_that_are_no_fragments():
-    """C32: each ends in one clear answer; others are served meanwhile."""
+def C32_texts_that_are_no_fragments():
+    """Each ends in one clear answer; others are served meanwhile."""
     nested = b'{"schema": "autofuse.fragment/1", "nodes": ' + b'[' * 100000 + b']' * 100000 + b'}'
     texts = {'binary': bytes(range(256)), 'no utf-8': SMALL.replace('"test"', '"\udcff\udc80"').encode('utf-8', 'surrogateescape'),
              'overlong': SMALL.encode().replace(b'"test"', b'"\xc0\xaf"'), 'surrogate': SMALL.encode().replace(b'"test"', b'"\xed\xa0\x80"'),
@@ -216,10 +218,9 @@ def texts_that_are_no_fragments():
         s.no_leftovers()
 
 
-def names_are_only_names():
-    """C20: no name becomes a path, a symbol or source text."""
-    names = ['../../../../tmp/x', '/etc/passwd', 'a"b\\c', "'; rm -rf / #", '*/ #error no /*', 'line\nbreak', '\r\n#include </dev/zero>', '%s%n%p', '$(id)',
-             'ü☃\u202e', '{{ x }}', '{% raw %}', 'n' * 300, '..', '.', ' ', '\t', '??/', '\\', 'R"(', ')"', '__attribute__((constructor))']
+def C20_names_are_only_names():
+    """No name becomes a path, a symbol or source text."""
+    names = NAMES
     with Server(fake=False) as s:
         plain = ctl('compile', '--json', '-', input=SMALL, env={'AUTOFUSE_SOCKET': s.path})
         key = ok(plain).json()[0]
@@ -248,5 +249,5 @@ def names_are_only_names():
 
 
 if __name__ == '__main__':
-    sys.exit(run([requests_that_wait_hold_bounded_memory, a_thousand_connections_of_which_a_hundred_send_garbage, clients_that_vanish_at_random,
-                  mutated_canonical_forms, texts_that_are_no_fragments, names_are_only_names]))
+    sys.exit(run([requests_that_wait_hold_bounded_memory, a_thousand_connections_of_which_a_hundred_send_garbage, C10_clients_that_vanish_at_random,
+                  mutated_canonical_forms, C32_texts_that_are_no_fragments, C20_names_are_only_names]))

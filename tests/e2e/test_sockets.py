@@ -3,8 +3,10 @@
 """The path of the socket, who may connect, signals, state directories, socket activation."""
 import os, pwd, shutil, signal, socket, sys, threading, time
 from afwire import *
+from ctl import SMALL, ctl, ok
 
 USER = 12345  # an ordinary user; as root, permissions prove nothing
+USERS = ('setpriv', '--reuid', str(USER), '--regid', str(USER), '--clear-groups')
 
 
 def refused(s, *words, code=1, **kw):
@@ -16,7 +18,7 @@ def refused(s, *words, code=1, **kw):
     assert len(lines) == 1 and all(w in lines[0] for w in words), lines
 
 
-def a_dead_socket_file_is_replaced():
+def C07_a_dead_socket_file_is_replaced():
     with Server() as s:
         s.stop(signal.SIGKILL)
         assert os.path.exists(s.path)
@@ -24,7 +26,7 @@ def a_dead_socket_file_is_replaced():
         assert s.client().ask('kernels=a').kind == RESULT
 
 
-def what_stands_in_the_way_is_named():
+def C07_what_stands_in_the_way_is_named():
     s = Server()
     try:
         open(s.path, 'w').close()
@@ -44,7 +46,7 @@ def what_stands_in_the_way_is_named():
         s.__exit__(None)
 
 
-def long_paths():
+def C07_long_paths():
     s = Server()
     try:
         run = os.path.join(s.base, 'run')
@@ -56,6 +58,64 @@ def long_paths():
         refused(s, '108 bytes', '107')
     finally:
         s.__exit__(None)
+
+
+def C05_no_lock_file_is_trusted():
+    """Killed again and again; whatever it left, with whoever's number in it, holds nobody up: only locks of the kernel count."""
+    with Server() as s:
+        first = s.client().ask('kernels=a')
+        for text in ('', f'{os.getpid()}\n', '1\n', 'x' * 100):
+            s.stop(signal.SIGKILL)
+            for name in ('lock', 'lmdb/lock.mdb', 'jobs/1', 'jobs/lock', 'lock.old'):
+                with open(os.path.join(s.state, name), 'w') as f:
+                    f.write(text)
+            open(s.path + '.lock', 'w').write(text)
+            s.start()
+            a = s.client().ask('kernels=a')
+            assert a.hit == HIT_STORE and a.key == first.key, a
+            t = Server(base=s.base)
+            t.log, t.options['socket'] = t.log + '2', s.path + '2'
+            refused(t, s.state, 'in use')
+
+
+def C07_clients_say_what_stands_at_the_path():
+    """One clear line and code 1 each: nothing, a file, a directory, a dead socket, a stranger that hangs up or talks, a path of 109 bytes and more."""
+    base = tempfile.mkdtemp(prefix='afe2e.')
+
+    def said(path, word):
+        d = ctl('compile', '-', input=SMALL, env={'AUTOFUSE_SOCKET': path}, timeout=120)
+        assert d.code == 1 and d.err.count('\n') == 1 and path in d.err and word in d.err, (word, d)
+
+    def serve(listener, answer):
+        try:
+            while True:
+                c, _ = listener.accept()
+                c.recv(1 << 16)
+                c.sendall(answer)
+                c.close()
+        except OSError:
+            pass
+    try:
+        open(base + '/file', 'w').close()
+        os.mkdir(base + '/directory')
+        dead = socket.socket(socket.AF_UNIX)
+        dead.bind(base + '/dead')
+        dead.close()
+        said(base + '/none', 'no server is running')
+        said(base + '/file', 'is a file, not a socket')
+        said(base + '/directory', 'is a directory, not a socket')
+        said(base + '/dead', 'no server answers')
+        for n in (108, 109, 300, 5000):
+            said(base + '/' + 'x' * (n - len(base) - 1), f'{n} bytes')
+        for name, answer in (('mute', b''), ('http', b'HTTP/1.1 400 Bad Request\r\n\r\n' + b' ' * 100), ('early', frame(RESULT, 7))):
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(f'{base}/{name}')
+            listener.listen()
+            threading.Thread(target=serve, args=(listener, answer), daemon=True).start()
+            said(f'{base}/{name}', '')
+            listener.close()
+    finally:
+        shutil.rmtree(base)
 
 
 def a_second_server_refuses():
@@ -87,8 +147,8 @@ def many_servers_race_for_one_socket():
         shutil.rmtree(base, ignore_errors=True)
 
 
-def clients_race_to_a_starting_server():
-    """C07: 32 answers."""
+def C07_clients_race_to_a_starting_server():
+    """32 answers."""
     s = Server()
     try:
         out = []
@@ -112,8 +172,7 @@ def clients_race_to_a_starting_server():
         s.__exit__(None)
 
 
-def other_users_are_refused():
-    """C08"""
+def C08_other_users_are_refused():
     if os.geteuid() != 0:
         print('# needs root')
         return
@@ -130,7 +189,7 @@ except Closed as e:
     print(e)
 """
         def ask():
-            return subprocess.run(['setpriv', '--reuid', str(USER), '--clear-groups', '/usr/bin/python3', '-c', probe], stdout=subprocess.PIPE, text=True,
+            return subprocess.run([*USERS, '/usr/bin/python3', '-c', probe], stdout=subprocess.PIPE, text=True,
                                   cwd='/').stdout
         if not os.access(os.path.dirname(os.path.abspath(__file__)), os.X_OK):
             return
@@ -141,10 +200,12 @@ except Closed as e:
         s.start()
         text = ask()
         assert text == f'answer {RESULT} refused\n', text  # may compile, may not clear
+        # Neither admitted nor not does it reach a file of the server's.
+        look = subprocess.run([*USERS, 'find', s.state, '-readable', '-o', '-writable'], capture_output=True, text=True)
+        assert look.returncode != 0 and not look.stdout.replace(s.state + '\n', ''), look
 
 
-def state_directories_that_are_not_private():
-    """C33"""
+def C33_state_directories_that_are_not_private():
     s = Server()
     try:
         os.mkdir(s.state, 0o700)
@@ -171,15 +232,78 @@ def state_directories_that_are_not_private():
         s.__exit__(None)
 
 
-def no_home():
-    """C16"""
+def C16_no_home():
+    """HOME unset, empty, `/`, read-only: with a state directory it works, client included; without one the server says what is missing."""
     s = Server()
     try:
-        del s.options['state_dir']
-        for env in ({'HOME': ''}, {'HOME': '/'}):
-            s.start(wait=False, env={**env, 'XDG_STATE_HOME': os.path.join(s.base, 'xdg')}, prefix=as_user(s))
-            s.ready() if os.geteuid() else eventually(lambda: s.process.poll() is None and connectable(s), 'it is up')
+        closed = s.base + '/closed'
+        os.mkdir(closed, 0o555)
+        os.chmod(s.base, 0o755)
+        state, user = s.options.pop('state_dir'), as_user(s)
+        os.chmod(closed, 0o555)
+        for home in (None, '', '/', closed):
+            bare = [*user, 'env', *(['-u', 'HOME'] if home is None else [f'HOME={home}'])]
+            if user:  # root has a place of its own; this user number has none
+                wanted = (closed, 'Permission denied') if home == closed else ('no state directory', 'HOME')
+                refused(s, *wanted, prefix=bare, env={'XDG_STATE_HOME': ''})
+            s.options['state_dir'] = state
+            s.start(wait=False, prefix=bare)
+            eventually(lambda: s.process.poll() is None and connectable(s), 'it is up')
+            d = ctl('stats', '--json', '--socket', s.path, env={'HOME': home}, prefix=user)
+            assert d.code == 0 and d.json()['failures'] == 0, (home, d)
             s.stop(signal.SIGKILL)
+            del s.options['state_dir']
+    finally:
+        s.__exit__(None)
+
+
+def C16_one_policy_of_modes():
+    """Whatever the mask of whoever starts it: the socket is for all, its directory 0755, and the state for its owner alone, files and directories."""
+    for mask in (0, 0o022, 0o077, 0o777):
+        s = Server(gate='on')
+        try:
+            shutil.rmtree(os.path.dirname(s.path))
+            s.start(prefix=as_user(s), preexec_fn=lambda: os.umask(mask))
+            assert s.client().ask('kernels=a').kind == RESULT
+            gate = os.path.dirname(s.path) + '/gate.ipc'
+            eventually(lambda: os.path.exists(gate), 'there is a gate')
+            mode = lambda p: os.lstat(p).st_mode & 0o777
+            assert mode(s.path) == 0o666 and mode(os.path.dirname(s.path)) == 0o755 and mode(s.state) == 0o700, (mask, mode(s.path), mode(s.state))
+            for name in ('gate.ipc', 'events.ipc'):
+                eventually(lambda: mode(os.path.dirname(s.path) + '/' + name) == 0o600, f'{name} is closed')
+            for root, dirs, files in os.walk(s.state):
+                for p in [os.path.join(root, n) for n in dirs + files]:
+                    assert mode(p) in ((0o700,) if os.path.isdir(p) else (0o600,)), (oct(mask), p, oct(mode(p)))
+            assert s.stop() == 0
+        finally:
+            s.__exit__(None)
+
+
+def C17_a_read_only_mount_serves_hits():
+    """A warm cache that is mounted read-only: hits; a miss is compiled and not stored."""
+    s = Server()
+    try:
+        s.start()
+        assert s.client().ask('kernels=a').kind == RESULT
+        s.stop()
+        mounted = ['unshare', '-m', 'sh', '-c', 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"', s.state]
+        if os.geteuid() != 0 or subprocess.run([*mounted, 'true'], stderr=subprocess.DEVNULL).returncode != 0:
+            print('# no mount namespaces here')
+            return
+        s.options['tmp_dir'] = s.base + '/tmp'
+        os.mkdir(s.base + '/tmp', 0o700)
+        s.start(prefix=mounted)
+        c = s.client()
+        assert c.ask('kernels=a').hit == HIT_STORE
+        a = c.ask('kernels=b')
+        assert a.kind == RESULT and a.hit == HIT_COMPILED, a
+        st = c.stats()['store']
+        assert st['read_only'] and st['not_stored'] == 1, st
+        assert 'cannot be written' in s.tail(1 << 20)
+        c.close()
+        assert s.stop() == 0
+        s.start()
+        assert not s.stats()['store']['read_only'] and s.client().ask('kernels=b').hit == HIT_COMPILED
     finally:
         s.__exit__(None)
 
@@ -202,11 +326,10 @@ def as_user(s):
         for n in dirs + files:
             os.lchown(os.path.join(root, n), USER, USER)
     os.chown(s.base, USER, USER)
-    return ('setpriv', '--reuid', str(USER), '--regid', str(USER), '--clear-groups')
+    return USERS
 
 
-def a_read_only_state_serves_hits():
-    """C16"""
+def C16_C17_a_read_only_state_serves_hits():
     s = Server()
     try:
         prefix = as_user(s)
@@ -239,8 +362,7 @@ def a_read_only_state_serves_hits():
         s.__exit__(None)
 
 
-def the_state_directory_may_move():
-    """C30"""
+def C30_the_state_directory_may_move():
     with Server() as s:
         a = s.client().ask('kernels=a')
         s.stop()
@@ -251,8 +373,8 @@ def the_state_directory_may_move():
         assert b.hit == HIT_STORE and b.key == a.key and b.bundle() == a.bundle()
 
 
-def sigterm_drains():
-    """C09: what is in flight is answered, new work is refused as retryable."""
+def C09_sigterm_drains():
+    """What is in flight is answered, new work is refused as retryable."""
     with Server() as s:
         c, d = s.client(), s.client()
         i = c.send('kernels=a compile_ms=800')
@@ -287,7 +409,7 @@ def a_drain_has_a_limit():
         s.no_leftovers()
 
 
-def a_deadline_ends_a_drain():
+def C09_a_deadline_ends_a_drain():
     """The last request goes while the server looks through its connections, of which more follow."""
     with Server() as s:
         c = s.client()
@@ -313,7 +435,7 @@ def a_second_sigterm_ends_at_once():
         s.no_leftovers()
 
 
-def sighup_reads_the_configuration_again():
+def C09_sighup_reads_the_configuration_again():
     s = Server()
     try:
         conf = s.base + '/conf'
@@ -346,7 +468,7 @@ def sighup_reads_the_configuration_again():
         s.__exit__(None)
 
 
-def socket_activation():
+def C11_socket_activation():
     s = Server()
     try:
         listener = socket.socket(socket.AF_UNIX)
@@ -375,8 +497,8 @@ def socket_activation():
         s.__exit__(None)
 
 
-def nothing_is_inherited():
-    """C11: neither by the server nor by its jobs."""
+def C11_nothing_is_inherited():
+    """Neither by the server nor by its jobs."""
     s = Server()
     try:
         r, w = os.pipe()
@@ -410,7 +532,7 @@ def help_and_version():
 
 
 if __name__ == '__main__':
-    sys.exit(run([a_dead_socket_file_is_replaced, what_stands_in_the_way_is_named, long_paths, a_second_server_refuses, many_servers_race_for_one_socket,
-                  clients_race_to_a_starting_server, other_users_are_refused, state_directories_that_are_not_private, no_home,
-                  a_read_only_state_serves_hits, the_state_directory_may_move, sigterm_drains, a_drain_has_a_limit, a_deadline_ends_a_drain, a_second_sigterm_ends_at_once,
-                  sighup_reads_the_configuration_again, socket_activation, nothing_is_inherited, help_and_version]))
+    sys.exit(run([C07_a_dead_socket_file_is_replaced, C07_what_stands_in_the_way_is_named, C07_long_paths, C05_no_lock_file_is_trusted, C07_clients_say_what_stands_at_the_path, a_second_server_refuses, many_servers_race_for_one_socket,
+                  C07_clients_race_to_a_starting_server, C08_other_users_are_refused, C33_state_directories_that_are_not_private, C16_no_home, C16_one_policy_of_modes, C17_a_read_only_mount_serves_hits,
+                  C16_C17_a_read_only_state_serves_hits, C30_the_state_directory_may_move, C09_sigterm_drains, a_drain_has_a_limit, C09_a_deadline_ends_a_drain, a_second_sigterm_ends_at_once,
+                  C09_sighup_reads_the_configuration_again, C11_socket_activation, C11_nothing_is_inherited, help_and_version]))

@@ -49,8 +49,7 @@ def a_sound_store_verifies():
         assert p.returncode == 0 and 'damaged' in p.stdout, p
 
 
-def damage_is_found_and_heals():
-    """C01"""
+def C01_damage_is_found_and_heals():
     with Server() as s:
         binaries = fill(s)
         s.stop()
@@ -203,8 +202,7 @@ def bad_imports_are_refused():
         assert records(s)['bundles'] == 1
 
 
-def only_the_owner_may():
-    """C08"""
+def C08_only_the_owner_may():
     if os.geteuid() != 0:
         print('# needs root to be another user')
         return
@@ -224,7 +222,7 @@ def only_the_owner_may():
         assert os.listdir(own) == [] and records(s)['bundles'] == 2
 
 
-def root_exports_from_anyones_server():
+def C08_root_exports_from_anyones_server():
     if os.geteuid() != 0:
         print('# needs root to be another user')
         return
@@ -246,5 +244,5 @@ def root_exports_from_anyones_server():
 
 
 if __name__ == '__main__':
-    sys.exit(run([a_sound_store_verifies, damage_is_found_and_heals, garbage_of_other_environments_goes, garbage_by_size,
-                  an_export_is_imported_elsewhere, packs_are_signed_and_checked, bad_imports_are_refused, only_the_owner_may, root_exports_from_anyones_server]))
+    sys.exit(run([a_sound_store_verifies, C01_damage_is_found_and_heals, garbage_of_other_environments_goes, garbage_by_size,
+                  an_export_is_imported_elsewhere, packs_are_signed_and_checked, bad_imports_are_refused, C08_only_the_owner_may, C08_root_exports_from_anyones_server]))

@@ -61,8 +61,8 @@ def compare(path, sample):
     assert d.json()['identical'], d
 
 
-def sixty_four_processes_on_an_empty_store():
-    """C02, C03: as many compiles as there is to compile; after a restart only hits, bit for bit, and no compiler is started."""
+def C02_C03_sixty_four_processes_on_an_empty_store():
+    """As many compiles as there is to compile; after a restart only hits, bit for bit, and no compiler is started."""
     with Driver() as d:
         s = d.server
         got = barrier(s.path, 64, SEED)
@@ -162,7 +162,7 @@ class Load:
         assert not self.errors, self.errors[:5]
 
 
-def kill_server_job_or_compiler():
+def C05_C12_kill_server_job_or_compiler():
     rng, n = random.Random(SEED), 50 if LONG else 8
     print(f'# seed {SEED}')
     with Driver() as d:
@@ -227,8 +227,8 @@ def cmdline(pid):
         return b''
 
 
-def a_forked_client():
-    """C12: parent and child ask over connections of their own, also where both inherited one: answers never cross."""
+def C12_a_forked_client():
+    """Parent and child ask over connections of their own, also where both inherited one: answers never cross."""
     with Server(fake=False) as s:
         c = s.client()
         for t in TEXTS[:2]:
@@ -250,4 +250,4 @@ def a_forked_client():
 
 
 if __name__ == '__main__':
-    sys.exit(run([sixty_four_processes_on_an_empty_store, kill_server_job_or_compiler, a_forked_client]))
+    sys.exit(run([C02_C03_sixty_four_processes_on_an_empty_store, C05_C12_kill_server_job_or_compiler, C12_a_forked_client]))

@@ -77,8 +77,8 @@ def settle(d):
     c.close()
 
 
-def a_replaced_toolchain_is_never_used_again():
-    """C25: same path, size and mtime; other bytes. Then the first bytes again: hits."""
+def C25_a_replaced_toolchain_is_never_used_again():
+    """Same path, size and mtime; other bytes. Then the first bytes again: hits."""
     with Driver() as d:
         c = d.server.client()
         # Both drivers' texts are equally long; the second compiles with another define, which is another compiler for all we know.
@@ -106,7 +106,7 @@ def a_replaced_toolchain_is_never_used_again():
         c.close()
 
 
-def reinstalled_in_the_same_bytes_it_still_hits():
+def C25_reinstalled_in_the_same_bytes_it_still_hits():
     with Driver() as d:
         c = d.server.client()
         a = c.ask(FIRST, text=True)
@@ -145,8 +145,8 @@ def write(path, data, st):
     os.rename(path + '.new', path)
 
 
-def whatever_a_compile_depends_on_moves_the_key():
-    """C25 C26: subprograms of the compiler, a twin header, rules, templates, SoC files under a live server: what was compiled is not found any more; and
+def C25_C26_whatever_a_compile_depends_on_moves_the_key():
+    """Subprograms of the compiler, a twin header, rules, templates, SoC files under a live server: what was compiled is not found any more; and
     is again, without a compile, once the old bytes are back."""
     with Driver() as d:
         s, tools, data = d.server, d.base + '/tools', d.base + '/data'
@@ -179,8 +179,57 @@ def whatever_a_compile_depends_on_moves_the_key():
         c.close()
 
 
-def nothing_else_moves_it():
-    """C27: another working directory, HOME, locale, time zone, user environment, process: hits. A SoC of almost the same name is another."""
+def C26_a_shared_library_of_the_assembler_counts():
+    """`as` is a program of its own library: other bytes of that library, and what was compiled is not found any more; the old ones again: hits."""
+    with Driver() as d:
+        s, tools = d.server, d.base + '/tools'
+        os.mkdir(tools)
+        real = shutil.which(subprocess.run([REAL, '-print-prog-name=as'], capture_output=True, text=True).stdout.strip())
+        open(tools + '/lib.c', 'w').write('const char *mark(void) { return "a library, SPDX"; }\n')
+        open(tools + '/as.c', 'w').write('#include <unistd.h>\nconst char *mark(void);\nint main(int n, char **v) { (void)n; return !mark() || execv("' + real + '", v); }\n')
+        for what in (['-shared', '-fPIC', 'lib.c', '-o', 'libmark.so'], ['as.c', '-o', 'as', '-L.', '-lmark', f'-Wl,-rpath,{tools}']):
+            subprocess.run(['gcc', *what], cwd=tools, check=True)
+        s.stop()
+        d.install(f'set -- -B{tools} "$@"')
+        s.start()
+        c = s.client()
+        first = c.ask(FIRST, text=True)
+        assert first.kind == RESULT, first
+        before = change(tools + '/libmark.so')
+        eventually(lambda: c.ask(FIRST, text=True, lookup=True).code == 'not_found', 'the library counts', 60)
+        second_one = c.ask(FIRST, text=True)
+        assert second_one.kind == RESULT and second_one.hit == HIT_COMPILED and second_one.key != first.key, second_one
+        write(tools + '/libmark.so', *before)
+        again = eventually(lambda: (lambda a: a if a.kind == RESULT and a.key == first.key else None)(c.ask(FIRST, text=True, lookup=True)), 'it is back', 60)
+        assert again.hit == HIT_STORE and c.stats()['kernel_compiles'] == 2, again
+        c.close()
+
+
+def C13_compilers_that_are_killed_or_have_no_memory():
+    """Reported as that, tried once more alone, not cached, not remembered."""
+    ends = {'the driver': ('[ "$out" ] && kill -9 $$', 'Killed'), 'its subprogram': ('[ "$out" ] && { echo "g++: fatal error: Killed signal terminated program cc1plus" >&2; exit 1; }', 'Killed'),
+            'memory': ('[ "$out" ] && ulimit -v 60000', 'memory')}
+    with Driver(compile_timeout_s=60) as d:
+        c = d.server.client()
+        for i, (name, (end, word)) in enumerate(ends.items()):
+            d.install(end)
+            before = c.stats()
+            n = 2 if name == 'memory' else 1
+            for _ in range(n):
+                a = c.ask(second(400 + i), text=True)
+                assert a.kind == ERROR and a.code == 'job_died' and a.retryable and word.lower() in a.text.lower(), (name, a)
+            after = c.stats()
+            assert after['retries'] == before['retries'] + n and after['hits_negative'] == 0, (name, before, after)
+            for table in ('bundles', 'kernels'):
+                assert after['store']['records'][table] == before['store']['records'][table], (name, table, after)
+        d.install('')
+        a = eventually(lambda: (lambda x: x if x.kind == RESULT else None)(c.ask(second(400), text=True)), 'an answer')
+        d.server.no_leftovers()
+        c.close()
+
+
+def C27_nothing_else_moves_it():
+    """Another working directory, HOME, locale, time zone, user environment, process: hits. A SoC of almost the same name is another."""
     with Driver() as d:
         s = d.server
         a = s.client().ask(FIRST, text=True)
@@ -212,8 +261,8 @@ def a_removed_toolchain_is_named():
         c.close()
 
 
-def compilers_that_lie():
-    """A14: an error that names what is wrong, the same the second time, nothing cached, nothing left; then a good compiler and an answer."""
+def A14_compilers_that_lie():
+    """An error that names what is wrong, the same the second time, nothing cached, nothing left; then a good compiler and an answer."""
     lies = {
         'no file': ('[ "$out" ] && exit 0', 'no output file'),
         'an empty file': ('[ "$out" ] && { : > "$out"; exit 0; }', 'an empty output file'),
@@ -250,8 +299,8 @@ def compilers_that_lie():
         c.close()
 
 
-def compilers_that_leave_children():
-    """C10, C11: whatever a compiler starts ends with its job: in groups and sessions of its own, deaf to signals, with the pipe open."""
+def C10_C11_compilers_that_leave_children():
+    """Whatever a compiler starts ends with its job: in groups and sessions of its own, deaf to signals, with the pipe open."""
     with Driver(compile_timeout_s=60, jobs=1) as d:
         c = d.server.client()
         mark = d.base + '/child'
@@ -275,6 +324,7 @@ def compilers_that_leave_children():
 
 
 if __name__ == '__main__':
-    sys.exit(run([a_replaced_toolchain_is_never_used_again, reinstalled_in_the_same_bytes_it_still_hits, whatever_a_compile_depends_on_moves_the_key,
-                  nothing_else_moves_it, a_removed_toolchain_is_named,
-                  compilers_that_lie, compilers_that_leave_children]))
+    sys.exit(run([C25_a_replaced_toolchain_is_never_used_again, C25_reinstalled_in_the_same_bytes_it_still_hits, C25_C26_whatever_a_compile_depends_on_moves_the_key,
+                  C26_a_shared_library_of_the_assembler_counts, C13_compilers_that_are_killed_or_have_no_memory,
+                  C27_nothing_else_moves_it, a_removed_toolchain_is_named,
+                  A14_compilers_that_lie, C10_C11_compilers_that_leave_children]))

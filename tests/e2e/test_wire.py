@@ -207,8 +207,7 @@ def descriptors_that_clients_send_are_dropped():
         eventually(lambda: len(os.listdir(f'/proc/{s.process.pid}/fd')) <= fds + 20, 'no descriptors of clients are kept')
 
 
-def large_texts_are_limited_and_others_are_served():
-    """C32"""
+def C32_large_texts_are_limited_and_others_are_served():
     with Server(receive_mib=80) as s:
         big, out = b'x' * (70 << 20), []
 
@@ -227,8 +226,7 @@ def large_texts_are_limited_and_others_are_served():
         assert s.stats()['memory']['receive_bytes'] < 1 << 20
 
 
-def a_small_request_has_room_beside_a_large_one():
-    """C32"""
+def C32_a_small_request_has_room_beside_a_large_one():
     with Server(receive_mib=80, jobs=1) as s:
         c, d = s.client(), s.client()
         hanging = c.send('plan=hang')
@@ -295,5 +293,5 @@ def too_many_requests_on_one_connection():
 if __name__ == '__main__':
     sys.exit(run([malformed_headers_get_one_clear_line, malformed_frames_after_hello, one_id_twice_is_refused, random_bytes, every_truncation,
                   half_frames_have_a_deadline, a_peer_that_does_not_read_is_not_read_from, unread_descriptors_are_few,
-                  descriptors_that_clients_send_are_dropped, large_texts_are_limited_and_others_are_served, a_small_request_has_room_beside_a_large_one, many_connections, out_of_descriptors,
+                  descriptors_that_clients_send_are_dropped, C32_large_texts_are_limited_and_others_are_served, C32_a_small_request_has_room_beside_a_large_one, many_connections, out_of_descriptors,
                   too_many_requests_on_one_connection]))

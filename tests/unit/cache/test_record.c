@@ -37,7 +37,7 @@ Test(record, other_table_or_key_is_refused) {
         cr_assert_not(verify(AF_TABLE_KERNELS, "keyh", &st, sizeof(st)));
 }
 
-Test(record, every_flipped_bit_is_refused) {
+Test(record, C01_every_flipped_bit_is_refused) {
         for (size_t bit = 0; bit < sizeof(struct stored) * 8; bit++) {
                 struct stored st = make(AF_TABLE_KERNELS, "key");
 
@@ -46,7 +46,7 @@ Test(record, every_flipped_bit_is_refused) {
         }
 }
 
-Test(record, every_truncation_is_refused) {
+Test(record, C01_every_truncation_is_refused) {
         struct stored st = make(AF_TABLE_KERNELS, "key");
 
         for (size_t n = 0; n < sizeof(st); n++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding a server, and servers that are none: one clear line each (BEHAVIOURS C07, C35). */
+/* Finding a server, and servers that are none: one clear line each. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ Test(connection, hello) {
         fake_server_stop(&s, false);
 }
 
-Test(connection, servers_that_are_none) {
+Test(connection, C07_servers_that_are_none) {
         refuse_mode(FAKE_HELLO_SILENT, "does not answer hello");
         refuse_mode(FAKE_HELLO_GARBAGE, "does not speak this protocol");
         refuse_mode(FAKE_HELLO_VERSION, "versions 7 to 9, this library 1");
@@ -62,7 +62,7 @@ Test(connection, servers_that_are_none) {
         refuse_mode(FAKE_HELLO_CLOSE, "closed the connection during hello");
 }
 
-Test(connection, paths_that_are_none) {
+Test(connection, C07_paths_that_are_none) {
         char dir[] = "/tmp/autofuse-test-XXXXXX", path[256];
         struct fake_server s;
         cr_assert_not_null(mkdtemp(dir));
@@ -87,7 +87,7 @@ Test(connection, paths_that_are_none) {
 }
 
 /* Whose the other end is comes from the kernel; here the expectation is changed instead. */
-Test(connection, a_strangers_server_is_not_spoken_to) {
+Test(connection, C35_a_strangers_server_is_not_spoken_to) {
         int pair[2];
         uint8_t byte;
         struct af_connection *conn = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether what is kept is in force, and what comes from the hot area (BEHAVIOURS C25): an area of this process, no server. */
+/* Whether what is kept is in force, and what comes from the hot area: an area of this process, no server. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

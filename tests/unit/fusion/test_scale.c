@@ -65,7 +65,7 @@ static struct af_fusion big_fuse(struct big *b, const struct af_soc *s, struct f
         return f;
 }
 
-Test(scale, long_chain) {
+Test(scale, C32_long_chain) {
         struct big b;
         struct fake fake = {0};
         big_init(&b);
@@ -96,7 +96,7 @@ Test(scale, long_chain_with_a_schedule_that_holds_less) {
         af_arena_deinit(&b.arena);
 }
 
-Test(scale, fibonacci) {
+Test(scale, C32_fibonacci) {
         struct big b;
         struct fake fake = {0};
         big_init(&b);
@@ -109,7 +109,7 @@ Test(scale, fibonacci) {
         af_arena_deinit(&b.arena);
 }
 
-Test(scale, many_readers_of_one_value) {
+Test(scale, C32_many_readers_of_one_value) {
         struct big b;
         struct fake fake = {0};
         big_init(&b);

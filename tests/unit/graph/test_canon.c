@@ -232,7 +232,7 @@ static const char *const sweep[] = {
                 IN("x", ""), NODE("n", "div", "'c', 'x'", "", T46("t")), "'t'"),
 };
 
-Test(canon, one_bit_sweep) {
+Test(canon, C22_one_bit_sweep) {
         struct af_digest digests[AF_ARRAY_SIZE(sweep)];
 
         for (size_t i = 0; i < AF_ARRAY_SIZE(sweep); i++) {
@@ -245,7 +245,7 @@ Test(canon, one_bit_sweep) {
 }
 
 /* Names "a", "bc" and "ab", "c" neither matter nor collide. */
-Test(canon, names_do_not_run_together) {
+Test(canon, C23_names_do_not_run_together) {
         check_pair(FRAGMENT(IN("a", "") ", " IN("bc", ""), NODE("n", "sub", "'a', 'bc'", "", T46("t")), "'t'"),
                    FRAGMENT(IN("ab", "") ", " IN("c", ""), NODE("n", "sub", "'ab', 'c'", "", T46("t")), "'t'"), true);
         check_pair("'target': {'soc': 'ab', 'toolchain': 'c'}, " BASE, "'target': {'soc': 'a', 'toolchain': 'bc'}, " BASE, false);

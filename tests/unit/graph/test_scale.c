@@ -144,13 +144,13 @@ static void check_linear(const char *name, uint64_t (*make)(uint32_t), uint32_t 
         cr_expect_lt(large, 32 * AF_MAX(small, (uint64_t)20000), "%s", name);
 }
 
-Test(scale, chain, .timeout = 60) {
+Test(scale, C32_chain, .timeout = 60) {
         check_linear("chain", chain, 100000);
 }
-Test(scale, fibonacci, .timeout = 60) {
+Test(scale, C32_fibonacci, .timeout = 60) {
         check_linear("fibonacci", fibonacci, 40000);
 }
-Test(scale, fan_out, .timeout = 60) {
+Test(scale, C32_fan_out, .timeout = 60) {
         check_linear("fan out", fan_out, 40000);
 }
 Test(scale, updates, .timeout = 60) {

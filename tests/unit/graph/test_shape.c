@@ -244,8 +244,8 @@ static void digest_of(const struct row *r, struct af_digest *ret) {
         af_test_graph_deinit(&t);
 }
 
-/* BEHAVIOURS C22 over the attributes of these ops. */
-Test(shape, c22_one_bit_sweep) {
+/* Over the attributes of these ops. */
+Test(shape, C22_one_bit_sweep) {
         struct af_digest digests[AF_ARRAY_SIZE(sweep)];
 
         for (size_t i = 0; i < AF_ARRAY_SIZE(sweep); i++) {

@@ -110,7 +110,7 @@ Test(area, a_full_index_evicts_the_cold) {
         af_hot_area_free(area);
 }
 
-/* C35: whoever has the descriptor, or opens its file anew, cannot write by any way that there is. */
+/* Whoever has the descriptor, or opens its file anew, cannot write by any way that there is. */
 Test(area, C35_nobody_else_can_write) {
         struct af_hot_area *area = make(1 << 20);
         size_t n = af_hot_area_bytes(area);

@@ -10,8 +10,8 @@ static struct af_hot_area *make(uint64_t n) {
         return area;
 }
 
-/* C25: what is in force follows at once, and nothing is in force for longer than a second after the last beat. */
-Test(view, targets_and_the_beat) {
+/* What is in force follows at once, and nothing is in force for longer than a second after the last beat. */
+Test(view, C25_targets_and_the_beat) {
         struct af_hot_area *area = make(1 << 20);
         struct af_hot_view *view = hot_view(area);
         struct af_hot_target_id near[3] = {af_hot_target_make("Ascend910B2", "", 0), af_hot_target_make("Ascend910B", "2", 0),
