@@ -8,7 +8,7 @@ MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 NINJA := $(firstword $(wildcard /usr/bin/ninja) ninja)
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 
-.PHONY: all deps venv demo test test-long bench install format clean
+.PHONY: all deps venv demo test test-long bench install wheel format clean
 
 all: $(BUILD)/build.ninja
 	@$(NINJA) -C $(BUILD) $(if $(VERBOSE),,--quiet)
@@ -43,6 +43,11 @@ ifneq ($(origin PREFIX),file)
 endif
 	@$(MESON) install -C $(BUILD) --no-rebuild --quiet
 	@echo "installed in $(DESTDIR)$$($(MESON) introspect $(BUILD) --buildoptions | $(PYTHON) -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')"
+
+# build/wheel/autofuse-*.whl: the Python package with libraries, server, rules and twin.
+wheel: deps venv all
+	@$(if $(wildcard $(BUILD)/venv/bin/python),$(BUILD)/venv/bin/python,$(PYTHON)) python/build_wheel.py --build $(BUILD) --out $(BUILD)/wheel
+	@ls $(BUILD)/wheel/*.whl
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
