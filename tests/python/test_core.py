@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The package's core over a private server: building, compiling, looking, solving, running, framework nodes, errors."""
-import ctypes, json, math, sys, threading
-from afpy import add_relu, address, around_opaque, autofuse, eventually, floats, raises, run, server
+import ctypes, json, math, os, re, subprocess, sys, threading
+from afpy import ROOT, add_relu, address, around_opaque, autofuse, eventually, floats, raises, run, server
 
 S = None
 
@@ -229,7 +229,20 @@ def several_threads_give_the_same_bits():
             assert many == one
 
 
-TESTS = [a_fragment_is_built_compiled_and_run, text_compiles_too, symbols_are_solved, framework_nodes_are_the_callers, memory_is_checked,
+def the_documents_programs_run():
+    for name, says in (('README.md', None), ('docs/embedding.md', "['no template for op class opaque']")):
+        with open(os.path.join(ROOT, name), encoding='utf-8') as f:
+            programs = re.findall(r'```python\n(.*?)```', f.read(), re.S)
+        ours = [p for p in programs if 'import array, autofuse' in p]
+        assert len(ours) == 1, name
+        env = {'PATH': os.environ['PATH'], 'AUTOFUSE_SOCKET': S.path, 'PYTHONPATH': os.path.join(ROOT, 'python'),
+               'AUTOFUSE_LIBRARY': os.environ['AUTOFUSE_LIBRARY']}
+        done = subprocess.run([sys.executable, '-c', ours[0] + '\nprint(y[0])'], env=env, capture_output=True, text=True, timeout=500)
+        assert done.returncode == 0 and done.stderr == '' and abs(float(done.stdout.split()[-1]) - math.e) < 1e-6, done
+        assert says is None or says in done.stdout, done
+
+
+TESTS = [the_documents_programs_run, a_fragment_is_built_compiled_and_run, text_compiles_too, symbols_are_solved, framework_nodes_are_the_callers, memory_is_checked,
          mistakes_are_named, attributes_strides_constants_aliases, requests_wait_and_are_canceled,
          threads_compile_and_run_at_once, a_bundle_outlives_its_context, several_threads_give_the_same_bits]
 if __name__ == '__main__':
