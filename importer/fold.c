@@ -7,6 +7,7 @@
 
 #include "importer/import.h"
 #include "numeric/expand.h"
+#include "numeric/half.h"
 
 #define FOLD_MAX (1 << 22) /* elements of one folded tensor */
 
@@ -72,6 +73,10 @@ static double as_double(const struct val *v) {
         int64_t i = 0;
         if (v->dtype == AF_DTYPE_FLOAT32)
                 return memcpy(&x, v->bytes, 4), (double)x;
+        if (v->dtype == AF_DTYPE_FLOAT16)
+                return (double)af_f16_to_f32(*(const uint16_t *)v->bytes);
+        if (v->dtype == AF_DTYPE_BFLOAT16)
+                return (double)af_bf16_to_f32(*(const uint16_t *)v->bytes);
         if (v->dtype == AF_DTYPE_INT32)
                 return *(const int32_t *)v->bytes;
         if (v->dtype == AF_DTYPE_INT16)
@@ -85,11 +90,12 @@ static struct val *fold_range(struct fold *f) {
         enum af_dtype d = f->in[0]->dtype;
         double start = as_double(f->in[0]), limit = as_double(f->in[1]), delta = as_double(f->in[2]);
         int64_t n = delta != 0 && isfinite((limit - start) / delta) ? (int64_t)AF_MAX(0, ceil((limit - start) / delta)) : -1;
-        uint8_t *p = d == AF_DTYPE_FLOAT32 || d == AF_DTYPE_INT32 || d == AF_DTYPE_INT64 || d == AF_DTYPE_INT16 ? room(f, d, 1, &n) : NULL;
+        bool known = af_dtype_kind(d) == 'f' || d == AF_DTYPE_INT32 || d == AF_DTYPE_INT64 || d == AF_DTYPE_INT16;
+        uint8_t *p = known && d != AF_DTYPE_FLOAT64 ? room(f, d, 1, &n) : NULL;
         for (int64_t i = 0; p && i < n; i++) {
                 double v = start + (double)i * delta;
                 float x = (float)v;
-                int64_t k = (int64_t)v;
+                int64_t k = d == AF_DTYPE_FLOAT16 ? af_f16_from_f32(x) : d == AF_DTYPE_BFLOAT16 ? af_bf16_from_f32(x) : (int64_t)v;
                 memcpy(p + i * af_dtype_size(d), d == AF_DTYPE_FLOAT32 ? (const void *)&x : &k, af_dtype_size(d));
         }
         return p ? im_known(f->im, d, 1, &n, p) : NULL;
@@ -330,12 +336,12 @@ static struct val *fold_cast(struct fold *f) {
 
 /* Sum, product, least or largest of a vector of integers. */
 static struct val *fold_reduce(struct fold *f) {
-        uint32_t n;
-        const int64_t *v = ints(f, 0, &n);
+        uint32_t n = 0;
+        const int64_t *v = f->in[0]->rank == 1 && f->in[0]->dtype == AF_DTYPE_INT64 ? ints(f, 0, &n) : NULL;
         const char *op = f->n->op_type + strlen("Reduce");
         int64_t one = 1, total = n ? v[0] : 0;
         bool keep = im_attr_int(f->im, "keepdims", 1), none = im_attr_int(f->im, "noop_with_empty_axes", 0);
-        if (!v || !n || f->in[0]->rank != 1 || f->in[0]->dtype != AF_DTYPE_INT64 || none)
+        if (!v || !n || none)
                 return NULL;
         for (uint32_t i = 1; i < n; i++)
                 total = strcmp(op, "Prod") == 0  ? (int64_t)((uint64_t)total * (uint64_t)v[i])
@@ -383,6 +389,7 @@ static const struct {
         {"Sqrt", AF_OP_SQRT, 0},
         {"Pow", AF_OP_POW, 0},
         {"Reciprocal", AF_OP_RECIPROCAL, 0},
+        {"Mod", AF_OP_REMAINDER, 0},
 };
 
 bool im_foldable(const char *op) {
@@ -410,7 +417,8 @@ struct val *im_fold(struct import *im, const Onnxm__Node *n, struct val *const *
                         v = movers[i].run(&f);
         for (size_t i = 0; !v && !im->error && i < AF_ARRAY_SIZE(arithmetic); i++)
                 if (strcmp(arithmetic[i].name, n->op_type) == 0)
-                        v = fold_elementwise(&f, arithmetic[i].op, arithmetic[i].to ? arithmetic[i].to : in[0]->dtype);
+                        v = fold_elementwise(&f, im_attr_int(im, "fmod", 0) ? AF_OP_FMOD : arithmetic[i].op,
+                                             arithmetic[i].to ? arithmetic[i].to : in[0]->dtype);
         if (!v && !im->error && strcmp(n->op_type, "Where") == 0 && n_in == 3)
                 v = fold_elementwise(&f, AF_OP_WHERE, in[1]->dtype);
         im->node = before;

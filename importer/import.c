@@ -44,11 +44,20 @@ static void bind_value(struct import *im, const char *name, struct val *v) {
         im->table[i].v = v;
 }
 
-static int make_table(struct import *im) {
-        const Onnxm__Graph *g = im->m->proto->graph;
+/* Names that a graph and those within it define. */
+static size_t count_names(const Onnxm__Graph *g) {
         size_t n = g->n_input + g->n_initializer;
-        for (size_t i = 0; i < g->n_node; i++)
+        for (size_t i = 0; i < g->n_node; i++) {
                 n += g->node[i]->n_output;
+                for (size_t k = 0; k < g->node[i]->n_attribute; k++)
+                        if (g->node[i]->attribute[k]->g)
+                                n += count_names(g->node[i]->attribute[k]->g);
+        }
+        return n;
+}
+
+static int make_table(struct import *im) {
+        size_t n = count_names(im->m->proto->graph);
         if (n > AF_LIMIT_VALUES) {
                 af_diag_error(im->diags, "model", "%zu values, at most %u", n, AF_LIMIT_VALUES);
                 return AF_ONNX_E_INVALID;
@@ -59,8 +68,7 @@ static int make_table(struct import *im) {
         return im->table ? 0 : -ENOMEM;
 }
 
-static void bind_initializers(struct import *im) {
-        const Onnxm__Graph *g = im->m->proto->graph;
+static void bind_initializers(struct import *im, const Onnxm__Graph *g) {
         for (size_t i = 0; i < g->n_initializer && !im->error; i++) {
                 struct af_onnx_tensor t;
                 int r = im_tensor(im->arena, g->initializer[i], &t, im->diags);
@@ -112,7 +120,7 @@ static void bind_input(struct import *im, uint32_t i) {
 
 static const struct handler *find_handler(const char *op) {
         static const struct handler *const tables[] = {im_ops_simple, im_ops_composite, im_ops_norm,   im_ops_shape, im_ops_move,
-                                                       im_ops_loss,   im_ops_window,    im_ops_resize, im_ops_train};
+                                                       im_ops_loss,   im_ops_window,    im_ops_resize, im_ops_train, im_ops_control};
         for (size_t t = 0; t < AF_ARRAY_SIZE(tables); t++)
                 for (const struct handler *h = tables[t]; h->name; h++)
                         if (strcmp(h->name, op) == 0)
@@ -224,6 +232,14 @@ static void import_node(struct import *im) {
         }
 }
 
+void im_graph(struct import *im, const Onnxm__Graph *g) {
+        bind_initializers(im, g);
+        for (size_t i = 0; i < g->n_node && !im->error; i++) {
+                im->node = g->node[i];
+                import_node(im);
+        }
+}
+
 void im_enter(struct import *im, struct val *v) {
         const uint32_t *dims;
         char name[32];
@@ -270,6 +286,17 @@ static void sorted_attrs(const struct af_attr *attrs, uint32_t n, struct af_attr
         }
 }
 
+/* What the table says of the node; refused in the name of the model's where it is none. */
+static int infer(struct import *im, enum af_op op, const struct af_infer_operand *operands, uint32_t n, const struct af_attr *attrs,
+                 uint32_t n_attrs, struct af_inferred *ret) {
+        AF_CLEANUP(af_diags_deinit) struct af_diags why = {0};
+        const char *name = im->node->op_type;
+        int r = af_infer(&im->f->exprs, im->arena, op, operands, n, attrs, n_attrs, name, ret, &why);
+        if (r > 0)
+                im_refuse(im, "op %s: %s", name, why.n_items ? why.items[0].what : af_op_info(op)->name);
+        return r;
+}
+
 struct val *im_node(struct import *im, enum af_op op, struct val *const *in, uint32_t n, const struct af_attr *given, uint32_t n_attrs,
                     enum af_dtype dtype) {
         struct af_infer_operand operands[ONNX_MAX_IO];
@@ -292,16 +319,16 @@ struct val *im_node(struct import *im, enum af_op op, struct val *const *in, uin
         if (im->error)
                 return NULL;
         snprintf(node_name, sizeof(node_name), "n%u", im->ret->n_nodes);
-        int r = af_infer(&im->f->exprs, im->arena, op, operands, n, attrs, n_attrs, im->node->op_type, &got, im->diags);
+        int r = infer(im, op, operands, n, attrs, n_attrs, &got);
         struct val *v = af_arena_alloc(im->arena, sizeof(*v));
         char name[32];
         snprintf(name, sizeof(name), "v%u", im->n_names++);
         if (!r && !v)
                 r = -ENOMEM;
-        if (r) {
-                im->error = r < 0 ? r : AF_ONNX_E_REFUSED;
+        if (r < 0)
+                im->error = r;
+        if (im->error)
                 return NULL;
-        }
         *v = (struct val){.name = af_arena_strdup(im->arena, name),
                           .dtype = dtype == AF_DTYPE_INVALID ? got.dtype : dtype,
                           .rank = got.rank,
@@ -359,7 +386,7 @@ int af_onnx_import(const struct af_onnx_model *m, const struct af_onnx_tensor *f
         int r = ret->by_value ? make_table(&im) : -ENOMEM;
         if (r)
                 return r;
-        bind_initializers(&im);
+        bind_initializers(&im, g);
         for (uint32_t i = 0; i < m->n_inputs && !im.error; i++)
                 bind_input(&im, i);
         for (size_t i = 0; i < g->n_node && !im.error; i++) {

@@ -46,7 +46,8 @@ struct import {
         const struct af_onnx_options *options;
         uint32_t cap_inputs, cap_nodes, cap_opaque, n_names;
         const Onnxm__Node *node; /* being imported */
-        uint32_t at;             /* its index */
+        uint32_t at;             /* its index in the model's own graph, also while a graph within it is read */
+        uint32_t depth;          /* of graphs within graphs */
         enum af_op op;           /* of its handler's row */
         struct val *in[ONNX_MAX_IO];
         uint32_t n_in;
@@ -88,6 +89,8 @@ struct val *im_expand(struct import *im, struct val *x, uint32_t rank, const int
 
 /* A value becomes part of the fragment, where it is not yet: an input or a constant. */
 void im_enter(struct import *im, struct val *v);
+/* Reads a graph within the model's: its initializers and nodes, which see the values around it. */
+void im_graph(struct import *im, const Onnxm__Graph *g);
 /* The shape and element type that the model states for a value, both known; NULL where it does not. */
 const Onnxm__TensorType *im_stated(const struct import *im, const char *name);
 /* Adds a node whose inputs have names; the values' names are the outputs'. */
@@ -125,7 +128,7 @@ void im_run_unary(struct import *im);  /* im->op of the first operand */
 void im_run_binary(struct import *im); /* of the first two; before opset 7 the second is placed by `axis` */
 /* Tables end with a NULL name. */
 extern const struct handler im_ops_simple[], im_ops_composite[], im_ops_norm[], im_ops_shape[], im_ops_move[], im_ops_loss[],
-        im_ops_window[], im_ops_resize[], im_ops_train[];
+        im_ops_window[], im_ops_resize[], im_ops_train[], im_ops_control[];
 
 /* fold.c: evaluates node n on known inputs. NULL where the op is not one that folds. */
 struct val *im_fold(struct import *im, const Onnxm__Node *n, struct val *const *in, uint32_t n_in);

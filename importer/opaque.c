@@ -70,7 +70,7 @@ void im_opaque(struct import *im, const char *reason) {
         struct af_fragment_node node = {
                 .op = af_op_info(AF_OP_OPAQUE)->name, .origin = im->node->op_type, .inputs = inputs, .outputs = outputs};
         char name[32];
-        if (has_body(im->node))
+        if (im->depth || has_body(im->node)) /* the caller knows the nodes of the model's own graph */
                 im_refuse(im, "%s", reason);
         for (uint32_t i = 0; i < im->n_in && !im->error; i++) {
                 if (!im->in[i])

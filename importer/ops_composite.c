@@ -60,25 +60,49 @@ static void is_inf(struct import *im) {
         else
                 im->out[0] = S(EQ, x, positive ? INFINITY : negative ? -INFINITY : NAN);
 }
+/* A parameter with one element per block of an axis, repeated to x's size. */
+static struct val *in_blocks(struct import *im, struct val *p, const struct val *x, uint32_t axis, int64_t block) {
+        int64_t column[AF_LIMIT_RANK], spread[AF_LIMIT_RANK], flat[AF_LIMIT_RANK];
+        if (p->rank != x->rank || x->rank + 1 > AF_LIMIT_RANK || im->error || p->dims[axis] != (x->dims[axis] + block - 1) / block) {
+                im_refuse(im, "shape of %s's blocks", im->node->op_type);
+                return NULL;
+        }
+        for (uint32_t i = 0, at = 0; i < x->rank; i++) {
+                column[at] = spread[at] = flat[i] = p->dims[i];
+                at++;
+                if (i == axis) {
+                        column[at] = 1;
+                        spread[at++] = block;
+                        flat[i] *= block;
+                }
+        }
+        struct val *y = im_expand(im, im_reshape(im, p, x->rank + 1, column), x->rank + 1, spread);
+        return im_slice_axis(im, im_reshape(im, y, x->rank, flat), axis, 0, x->dims[axis]);
+}
 /* A per-axis parameter, shaped so that it broadcasts over x. */
 static struct val *along_axis(struct import *im, struct val *p, const struct val *x) {
         int64_t dims[AF_LIMIT_RANK], axis;
         if (im->error || !p || !x || im_count(p) == 1)
                 return p;
         axis = im_axis(im, im_attr_int(im, "axis", 1), x->rank);
+        if (im_attr_int(im, "block_size", 0) > 0)
+                return in_blocks(im, p, x, (uint32_t)axis, im_attr_int(im, "block_size", 0));
         for (uint32_t i = 0; i < x->rank; i++)
                 dims[i] = i == (uint32_t)axis ? p->dims[0] : 1;
         return im_reshape(im, p, x->rank, dims);
 }
 static void quantize_linear(struct import *im) {
         struct val *x = im->in[0], *scale = along_axis(im, im->in[1], x), *zero = along_axis(im, im->in[2], x);
-        enum af_dtype d = zero ? zero->dtype : AF_DTYPE_UINT8;
-        if (!im->error && d != AF_DTYPE_UINT8 && d != AF_DTYPE_INT8)
-                im_refuse(im, "dtype %s of QuantizeLinear", af_dtype_name(d));
+        enum af_dtype d = zero                          ? zero->dtype
+                          : im_attr(im, "output_dtype") ? im_dtype((int32_t)im_attr_int(im, "output_dtype", 0))
+                                                        : AF_DTYPE_UINT8;
+        double lo = d == AF_DTYPE_UINT8 ? 0 : d == AF_DTYPE_INT8 ? -128 : -32768, hi = d == AF_DTYPE_UINT8 ? 255 : -lo - 1;
+        if (!im->error && d != AF_DTYPE_UINT8 && d != AF_DTYPE_INT8 && d != AF_DTYPE_INT16)
+                im_refuse(im, "dtype %s of QuantizeLinear", d == AF_DTYPE_INVALID ? "that fragments do not have" : af_dtype_name(d));
         struct val *q = U(ROUND, B(DIV, x, scale));
         if (zero)
                 q = B(ADD, q, im_cast(im, zero, AF_DTYPE_FLOAT32));
-        im->out[0] = im_cast(im, im_clip(im, q, d == AF_DTYPE_INT8 ? -128 : 0, d == AF_DTYPE_INT8 ? 127 : 255), d);
+        im->out[0] = im_cast(im, im_clip(im, q, lo, hi), d);
 }
 static void dequantize_linear(struct import *im) {
         struct val *x = im->in[0], *scale = along_axis(im, im->in[1], x), *zero = along_axis(im, im->in[2], x);

@@ -233,7 +233,10 @@ static void space_to_depth(struct import *im) {
                 return;
         }
         int64_t n = x->dims[0], c = x->dims[1], h = x->dims[2] / b, w = x->dims[3] / b;
-        im->out[0] = reordered(im, x, (int64_t[]){n, c, h, b, w, b}, (int64_t[]){0, 3, 5, 1, 2, 4}, (int64_t[]){n, c * b * b, h, w});
+        const Onnxm__Attribute *mode = im_attr(im, "mode");
+        bool crd = mode && mode->s.len && mode->s.data[0] == 'C'; /* a channel's places side by side, not a place's channels */
+        im->out[0] = reordered(im, x, (int64_t[]){n, c, h, b, w, b}, crd ? (int64_t[]){0, 1, 3, 5, 2, 4} : (int64_t[]){0, 3, 5, 1, 2, 4},
+                               (int64_t[]){n, c * b * b, h, w});
 }
 
 static void gather(struct import *im) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions, softmax and normalisations as ops of the table. */
+#include <math.h>
 #include <string.h>
 
 #include "importer/import.h"
@@ -33,8 +34,27 @@ static struct axes reduce_axes(struct import *im) {
         return a;
 }
 
+/* What the largest, the least or the log of the sum of nothing is: the bound of the dtype, ln 0. NULL where something is reduced. */
+static struct val *of_nothing(struct import *im, enum af_op op, struct val *x, const struct axes *a, bool keepdims) {
+        bool largest = op != AF_OP_REDUCE_MIN, floats = x && af_dtype_kind(x->dtype) == 'f', nothing = false;
+        int64_t dims[AF_LIMIT_RANK];
+        uint32_t rank = 0, gone = 0;
+        for (uint32_t k = 0; k < a->n; k++)
+                gone |= 1u << a->items[k];
+        for (uint32_t i = 0; x && i < x->rank; i++) {
+                nothing |= (gone & 1u << i) && x->dims[i] == 0;
+                if (!(gone & 1u << i) || keepdims)
+                        dims[rank++] = gone & 1u << i ? 1 : x->dims[i];
+        }
+        if (!nothing || (!floats && x->dtype != AF_DTYPE_BOOL) ||
+            (op != AF_OP_REDUCE_MAX && op != AF_OP_REDUCE_MIN && op != AF_OP_LOGSUMEXP && op != AF_OP_REDUCE_LOG_SUM))
+                return NULL;
+        struct val *bound = im_scalar(im, x->dtype, !floats ? !largest : largest ? -INFINITY : INFINITY);
+        return im_expand(im, bound, rank, dims);
+}
 static struct val *reduce(struct import *im, enum af_op op, struct val *x, const struct axes *a, bool keepdims) {
-        return a->noop ? x : im_reduce(im, op, x, a->items, a->n, keepdims);
+        struct val *bound = a->noop ? NULL : of_nothing(im, op, x, a, keepdims);
+        return a->noop ? x : bound ? bound : im_reduce(im, op, x, a->items, a->n, keepdims);
 }
 static void reduce_row(struct import *im) {
         struct axes a = reduce_axes(im);
@@ -45,7 +65,7 @@ static void reduce_parts(struct import *im) {
         struct axes a = reduce_axes(im);
         struct val *x = im->in[0];
         if (!a.noop)
-                im->out[0] = im_reduce(im, im->op, x, a.items, a.n, a.keepdims);
+                im->out[0] = reduce(im, im->op, x, &a, a.keepdims);
         else if (im->op == AF_OP_REDUCE_SUM_SQUARE)
                 im->out[0] = U(SQUARE, x);
         else if (im->op == AF_OP_REDUCE_LOG_SUM)
@@ -186,7 +206,9 @@ static void lp_normalization(struct import *im) {
         struct val *x = im->in[0];
         int64_t axis = x ? im_axis(im, im_attr_int(im, "axis", -1), x->rank) : 0;
         enum af_op op = im_attr_int(im, "p", 2) == 1 ? AF_OP_REDUCE_L1 : AF_OP_REDUCE_L2;
-        im->out[0] = B(DIV, x, im_reduce(im, op, x, &axis, 1, true));
+        struct val *norm = im_reduce(im, op, x, &axis, 1, true);
+        if (x && !im->error) /* what has no length stays as it is: zeros */
+                im->out[0] = im_where(im, S(EQ, norm, 0), im_scalar(im, x->dtype, 0), B(DIV, x, norm));
 }
 static void global_average_pool(struct import *im) {
         struct axes a = spatial(im, false);

@@ -52,6 +52,8 @@ static double origin(const struct resize *r, double o, double in, double out, do
         if (strcmp(t, "tf_crop_and_resize") == 0)
                 return out > 1 ? (double)roi[0] * (in - 1) + o * (double)(roi[1] - roi[0]) * (in - 1) / (out - 1)
                                : 0.5 * (double)(roi[0] + roi[1]) * (in - 1);
+        if (strcmp(t, "half_pixel_symmetric") == 0) /* what rounding the size down cut off is cut off at both ends */
+                return in / 2 * (1 - out / (scale * in)) + (o + 0.5) / scale - 0.5;
         return (o + 0.5) / scale - 0.5;
 }
 
@@ -132,35 +134,80 @@ static struct val *resize_axis(struct import *im, struct val *x, uint32_t axis, 
         return y;
 }
 
-/* Scales or sizes of all axes, from operands by position or an attribute. */
+/* Which axes are named, all in order where none are. Returns how many; 0: refused. */
+static uint32_t named_axes(struct import *im, const struct val *x, uint32_t *axes) {
+        const Onnxm__Attribute *a = im_attr(im, "axes");
+        uint32_t n = a ? (uint32_t)AF_MIN(a->n_ints, AF_LIMIT_RANK + 1) : x->rank, seen = 0;
+        for (uint32_t i = 0; i < n && n <= x->rank; i++) {
+                axes[i] = a ? (uint32_t)im_axis(im, a->ints[i], x->rank) : i;
+                if (seen & 1u << axes[i])
+                        n = AF_LIMIT_RANK; /* one twice */
+                seen |= 1u << axes[i];
+        }
+        return im->error || n > x->rank ? 0 : n;
+}
+
+/* Sizes that keep the aspect: all named axes by the least, or the largest, of their scales. */
+static void keep_aspect(const char *policy, const struct val *x, const uint32_t *axes, uint32_t n, double *size, double *scale) {
+        double all = scale[axes[0]];
+        for (uint32_t i = 1; i < n; i++)
+                all = strcmp(policy, "not_larger") == 0 ? AF_MIN(all, scale[axes[i]]) : AF_MAX(all, scale[axes[i]]);
+        for (uint32_t i = 0; i < n; i++) {
+                scale[axes[i]] = all;
+                size[axes[i]] = floor(all * (double)x->dims[axes[i]] + 0.5);
+        }
+}
+
+/* Scales or sizes of the named axes, from operands by position or an attribute. */
 static bool targets(struct import *im, const struct val *x, int64_t *out, double *scale) {
         bool old = im->m->opset < 11;
         struct val *given = old ? im->in[1] : im->in[2], *sizes = old ? NULL : im->in[3];
         const Onnxm__Attribute *attr = im_attr(im, "scales");
-        uint32_t n = x->rank;
+        uint32_t axes[AF_LIMIT_RANK], n = named_axes(im, x, axes), n_given = n;
         const float *scales = attr ? attr->floats : NULL;
-        const int64_t *to = sizes && im_count(sizes) ? im_ints(im, sizes, &n) : NULL;
+        const int64_t *to = sizes && im_count(sizes) ? im_ints(im, sizes, &n_given) : NULL;
+        const char *policy = text_attr(im, "keep_aspect_ratio_policy", "stretch");
+        double size[AF_LIMIT_RANK];
         if (!to && given && given->dtype == AF_DTYPE_FLOAT32 && im_count(given)) {
                 scales = (const float *)im_bytes(im, given);
-                n = (uint32_t)im_count(given);
+                n_given = (uint32_t)im_count(given);
         }
-        if (im->error || (!to && !scales) || n != x->rank || (attr && attr->n_floats != n)) {
-                im_refuse(im, "shape of %s", im->node->op_type);
-                return false;
+        bool known = !im->error && n && (to || scales) && n_given == n && (!attr || attr->n_floats == n);
+        for (uint32_t i = 0; i < x->rank; i++) {
+                known = known && x->dims[i] >= 1;
+                scale[i] = 1;
+                size[i] = (double)x->dims[i];
         }
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = 0; known && i < n; i++) {
                 float s = 0;
                 if (!to)
                         memcpy(&s, scales + i, sizeof(s));
-                scale[i] = to ? (double)to[i] / (double)x->dims[i] : (double)s;
-                double size = to ? (double)to[i] : floor((double)x->dims[i] * scale[i]);
-                if (x->dims[i] < 1 || !(size >= 1 && size <= MAX_OUT)) {
-                        im_refuse(im, "shape of %s", im->node->op_type);
-                        return false;
-                }
-                out[i] = (int64_t)size;
+                scale[axes[i]] = to ? (double)to[i] / size[axes[i]] : (double)s;
+                size[axes[i]] = to ? (double)to[i] : floor(size[axes[i]] * (double)s);
         }
-        return !im->error;
+        if (known && to && strcmp(policy, "stretch") != 0)
+                keep_aspect(policy, x, axes, n, size, scale);
+        for (uint32_t i = 0; i < x->rank; i++) {
+                known = known && size[i] >= 1 && size[i] <= MAX_OUT;
+                out[i] = known ? (int64_t)size[i] : 0;
+        }
+        if (!known)
+                im_refuse(im, "shape of %s", im->node->op_type);
+        return known;
+}
+
+/* Where tf_crop_and_resize cuts, start and end per axis; 0 and 1 for those that are not named. False: refused. */
+static bool crop_of(struct import *im, const struct val *x, float (*range)[2]) {
+        uint32_t axes[AF_LIMIT_RANK], n = named_axes(im, x, axes);
+        struct val *roi = im->in[1];
+        const uint8_t *bytes = roi && roi->dtype == AF_DTYPE_FLOAT32 && im_count(roi) == 2 * (int64_t)n ? im_bytes(im, roi) : NULL;
+        for (uint32_t i = 0; i < n && bytes; i++) {
+                memcpy(&range[axes[i]][0], bytes + i * sizeof(float), sizeof(float));
+                memcpy(&range[axes[i]][1], bytes + (i + n) * sizeof(float), sizeof(float));
+        }
+        if (!bytes)
+                im_refuse(im, "shape parameter of %s is not known", im->node->op_type);
+        return bytes != NULL;
 }
 
 static void resize(struct import *im) {
@@ -176,27 +223,25 @@ static void resize(struct import *im) {
                            .exclude = im_attr_int(im, "exclude_outside", 0) != 0};
         if (!x || !targets(im, x, out, scale))
                 return;
-        if (im_attr(im, "axes") || im_attr_int(im, "antialias", 0) || strcmp(r.transform, "half_pixel_symmetric") == 0) {
-                im_refuse(im, "op %s with axes or antialias", im->node->op_type);
+        if (im_attr_int(im, "antialias", 0)) {
+                im_refuse(im, "op %s with antialias", im->node->op_type);
                 return;
         }
         enum af_dtype d = x->dtype;
+        float range[AF_LIMIT_RANK][2];
         bool crop = strcmp(r.transform, "tf_crop_and_resize") == 0;
-        const float *roi = crop && im->in[1] && im->in[1]->dtype == AF_DTYPE_FLOAT32 && im_count(im->in[1]) == 2 * (int64_t)x->rank
-                                   ? (const float *)im_bytes(im, im->in[1])
-                                   : NULL;
-        if (crop && !roi)
-                im_refuse(im, "shape parameter of %s is not known", im->node->op_type);
+        for (uint32_t i = 0; i < x->rank; i++) {
+                range[i][0] = 0;
+                range[i][1] = 1;
+        }
+        if (crop && !crop_of(im, x, range))
+                return;
         if (r.mode != 'n')
                 x = im_cast(im, x, AF_DTYPE_FLOAT32);
         for (uint32_t i = 0; x && !im->error && i < x->rank; i++) {
                 struct taps t;
-                float range[2] = {0, 1};
-                if (roi) {
-                        memcpy(&range[0], roi + i, sizeof(float));
-                        memcpy(&range[1], roi + i + x->rank, sizeof(float));
-                }
-                if ((out[i] != x->dims[i] || scale[i] != 1 || crop) && plan_axis(im, &r, x->dims[i], out[i], scale[i], range, &t))
+                bool cut = range[i][0] != 0 || range[i][1] != 1;
+                if ((out[i] != x->dims[i] || scale[i] != 1 || cut) && plan_axis(im, &r, x->dims[i], out[i], scale[i], range[i], &t))
                         x = resize_axis(im, x, i, out[i], &t, r.extrapolation);
         }
         im->out[0] = im_cast(im, x, d);

@@ -173,6 +173,24 @@ static void average_pool(struct import *im) {
         y = B(DIV, y, divisors(im, w, x->rank - 2, im_attr_int(im, "count_include_pad", 0)));
         im->out[0] = im_cast(im, y, x->dtype);
 }
+/* (sum of |x|^p)^(1/p) */
+static void lp_pool(struct import *im) {
+        struct val *x = im->in[0], *y;
+        struct window w[AF_LIMIT_RANK];
+        int64_t low[AF_LIMIT_RANK] = {0}, high[AF_LIMIT_RANK] = {0};
+        double p = (double)im_attr_int(im, "p", 2);
+        if (!x || x->rank < 3 || p < 1 || !windows_of(im, x, w, low, high)) {
+                im_refuse(im, "shape of LpPool");
+                return;
+        }
+        x = im_cast(im, im->in[0], AF_DTYPE_FLOAT32);
+        y = p == 2 ? im_unary(im, AF_OP_SQUARE, x) : im_unary(im, AF_OP_ABS, x);
+        y = im_pad(im, p > 2 ? S(POW, y, p) : y, low, high, NULL);
+        for (uint32_t i = 2; y && i < y->rank; i++)
+                y = slide(im, AF_OP_ADD, y, i, &w[i - 2]);
+        y = p == 1 ? y : p == 2 ? im_unary(im, AF_OP_SQRT, y) : S(POW, y, 1 / p);
+        im->out[0] = im_cast(im, y, im->in[0]->dtype);
+}
 static void max_pool(struct import *im) {
         struct val *x = im->in[0], *y, *at = NULL;
         struct window w[AF_LIMIT_RANK];
@@ -239,6 +257,7 @@ static void window_function(struct import *im) {
 const struct handler im_ops_window[] = {
         {"MaxPool", max_pool, 0},
         {"AveragePool", average_pool, 0},
+        {"LpPool", lp_pool, 0},
         {"LRN", lrn, 0},
         {"HannWindow", window_function, 0},
         {"HammingWindow", window_function, 0},

@@ -83,6 +83,11 @@ Test(ops_move, sequences_backwards_and_blocks) {
               .want = {T(F32, 2, DIMS(3, 2), 2, 5, 0, 3, 4, 1)});
         CHECK(.op = "SpaceToDepth", .attrs = "blocksize=2", .in = {T(I8, 4, DIMS(1, 1, 2, 4), 0, 1, 2, 3, 4, 5, 6, 7)},
               .want = {T(I8, 4, DIMS(1, 4, 1, 2), 0, 2, 1, 3, 4, 6, 5, 7)});
+        struct numbers two = T(I8, 4, DIMS(1, 2, 2, 2), 0, 1, 2, 3, 4, 5, 6, 7);
+        CHECK(.op = "SpaceToDepth", .attrs = "blocksize=2;mode=CRD", .in = {two},
+              .want = {T(I8, 4, DIMS(1, 8, 1, 1), 0, 1, 2, 3, 4, 5, 6, 7)});
+        CHECK(.op = "SpaceToDepth", .attrs = "blocksize=2;mode=DCR", .in = {two},
+              .want = {T(I8, 4, DIMS(1, 8, 1, 1), 0, 4, 1, 5, 2, 6, 3, 7)});
         CHECK(.op = "DepthToSpace", .attrs = "blocksize=2", .in = {T(I8, 4, DIMS(1, 4, 1, 2), 0, 2, 1, 3, 4, 6, 5, 7)},
               .want = {T(I8, 4, DIMS(1, 1, 2, 4), 0, 1, 2, 3, 4, 5, 6, 7)});
 }

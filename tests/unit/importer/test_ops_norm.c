@@ -90,3 +90,45 @@ Test(ops_norm, windows) {
         CHECK(.op = "Upsample", .opset = 9, .in = {T(F32, 1, DIMS(2), 0, 4), T(F32, 1, DIMS(1), 2)},
               .want = {T(F32, 1, DIMS(4), 0, 0, 4, 4)});
 }
+
+Test(ops_norm, powers_of_windows) {
+        struct numbers x = T(F32, 3, DIMS(1, 1, 5), 1, -5, 2, -4, 3);
+        CHECK(.op = "LpPool", .attrs = "kernel_shape=2,", .in = {x}, .want = {T(F32, 3, DIMS(1, 1, 4), sqrt(26), sqrt(29), sqrt(20), 5)},
+              .tolerance = 1e-6);
+        CHECK(.op = "LpPool", .attrs = "kernel_shape=2,;p=1;pads=1,0", .in = {x}, .want = {T(F32, 3, DIMS(1, 1, 5), 1, 6, 7, 6, 7)});
+        CHECK(.op = "LpPool", .attrs = "kernel_shape=2,;p=3;strides=2,", .in = {x}, .want = {T(F32, 3, DIMS(1, 1, 2), cbrt(126), cbrt(72))},
+              .tolerance = 1e-6);
+        CHECK(.op = "LpPool", .attrs = "kernel_shape=2,;p=0", .in = {x}, .refused = "shape");
+}
+
+Test(ops_norm, resizes_of_some_axes) {
+        struct numbers x = T(F32, 2, DIMS(2, 2), 1, 2, 3, 4);
+        const char *floors = "axes=1,;coordinate_transformation_mode=asymmetric;nearest_mode=floor";
+        CHECK(.op = "Resize", .attrs = floors, .in = {x, {0}, {0}, INT64S(1, 4)}, .want = {T(F32, 2, DIMS(2, 4), 1, 1, 2, 2, 3, 3, 4, 4)});
+        CHECK(.op = "Resize", .attrs = floors, .in = {x, {0}, T(F32, 1, DIMS(1), 1.5)}, .want = {T(F32, 2, DIMS(2, 3), 1, 1, 2, 3, 3, 4)});
+        CHECK(.op = "Resize", .attrs = "keep_aspect_ratio_policy=not_larger;coordinate_transformation_mode=asymmetric;nearest_mode=floor",
+              .in = {x, {0}, {0}, INT64S(2, 3, 8)}, .want = {T(F32, 2, DIMS(3, 3), 1, 1, 2, 1, 1, 2, 3, 3, 4)});
+        CHECK(.op = "Resize", .attrs = "keep_aspect_ratio_policy=not_smaller;coordinate_transformation_mode=asymmetric;nearest_mode=floor",
+              .in = {x, {0}, {0}, INT64S(2, 2, 3)}, .want = {T(F32, 2, DIMS(3, 3), 1, 1, 2, 1, 1, 2, 3, 3, 4)});
+        CHECK(.op = "Resize", .attrs = "mode=linear;coordinate_transformation_mode=half_pixel_symmetric",
+              .in = {T(F32, 1, DIMS(4), 1, 2, 3, 4), {0}, T(F32, 1, DIMS(1), 0.6)}, .want = {T(F32, 1, DIMS(2), 5.0 / 3, 10.0 / 3)},
+              .tolerance = 1e-6);
+        CHECK(.op = "Resize", .attrs = "axes=1,1", .in = {x, {0}, {0}, INT64S(2, 4, 4)}, .refused = "shape");
+        CHECK(.op = "Resize", .attrs = "axes=1,", .in = {x, {0}, {0}, INT64S(2, 4, 4)}, .refused = "shape");
+        CHECK(.op = "Resize", .attrs = "mode=linear;antialias=1", .in = {x, {0}, {0}, INT64S(2, 4, 4)}, .refused = "antialias");
+}
+
+Test(ops_norm, reductions_of_nothing) {
+        struct numbers none = T(F32, 2, DIMS(2, 0), 0), rows = T(F32, 2, DIMS(2, 1), -INFINITY, -INFINITY);
+        CHECK(.op = "ReduceMax", .in = {none, INT64S(1, 1)}, .want = {rows});
+        CHECK(.op = "ReduceMin", .attrs = "keepdims=0", .in = {none, INT64S(1, -1)}, .want = {T(F32, 1, DIMS(2), INFINITY, INFINITY)});
+        CHECK(.op = "ReduceLogSumExp", .in = {none, INT64S(1, 1)}, .want = {rows});
+        CHECK(.op = "ReduceMax", .in = {T(BOOL, 2, DIMS(2, 0), 0), INT64S(1, 1)}, .want = {T(BOOL, 2, DIMS(2, 1), 0, 0)});
+        CHECK(.op = "ReduceMax", .in = {T(I32, 2, DIMS(2, 0), 0), INT64S(1, 1)}, .refused = "nothing");
+}
+
+Test(ops_norm, rows_without_a_length) {
+        struct numbers x = T(F32, 2, DIMS(2, 2), 3, -4, 0, 0);
+        CHECK(.op = "LpNormalization", .in = {x}, .want = {T(F32, 2, DIMS(2, 2), 0.6, -0.8, 0, 0)}, .tolerance = 1e-6);
+        CHECK(.op = "LpNormalization", .attrs = "p=1;axis=0", .in = {x}, .want = {T(F32, 2, DIMS(2, 2), 1, -1, 0, 0)});
+}

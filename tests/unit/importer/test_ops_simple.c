@@ -57,3 +57,20 @@ Test(ops_simple, optimizers) {
               .want = {T(F32, 1, DIMS(1), 0.5 * (2 - 0.5 * 2 / sqrt(2))), T(F32, 1, DIMS(1), 2), T(F32, 1, DIMS(1), 2)}, .tolerance = 1e-6);
         CHECK(.op = "Adam", .domain = "another.domain", .in = {r, first, x, g, h, h}, .refused = "domain another.domain");
 }
+
+Test(ops_simple, quantisation_in_blocks_and_sixteen_bits) {
+        struct numbers q = T(I8, 2, DIMS(2, 3), 1, 2, 3, 4, 5, 6), scale = T(F32, 2, DIMS(2, 2), 2, 10, 1, 0.5);
+        CHECK(.op = "DequantizeLinear", .attrs = "axis=1;block_size=2", .in = {q, scale},
+              .want = {T(F32, 2, DIMS(2, 3), 2, 4, 30, 4, 5, 3)});
+        CHECK(.op = "QuantizeLinear", .attrs = "axis=1;block_size=2;output_dtype=3",
+              .in = {T(F32, 2, DIMS(2, 3), 2, 4, 30, 4, 5, 3), scale}, .want = {q});
+        CHECK(.op = "DequantizeLinear", .attrs = "axis=1;block_size=3", .in = {q, scale}, .refused = "shape of DequantizeLinear's blocks");
+        CHECK(.op = "QuantizeLinear", .attrs = "output_dtype=5", .in = {T(F32, 1, DIMS(3), 1, 2.5, 99), T(F32, 0, DIMS(0), 0.001)},
+              .want = {T(U8, 1, DIMS(3), 1000, 2500, 32767)});
+        CHECK(.op = "QuantizeLinear", .attrs = "output_dtype=4", .in = {T(F32, 1, DIMS(1), 1), T(F32, 0, DIMS(0), 1)}, .refused = "dtype");
+}
+
+Test(ops_simple, ranges_in_half_precision) {
+        CHECK(.op = "Range", .in = {T(F16, 0, DIMS(0), 1), T(F16, 0, DIMS(0), 3), T(F16, 0, DIMS(0), 0.5)},
+              .want = {T(F16, 1, DIMS(4), 1, 1.5, 2, 2.5)});
+}
