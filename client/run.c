@@ -9,8 +9,8 @@
 
 #define TEMP_ALIGN      512u
 #define ERROR_TEXT_SIZE 1024u
-/* Bytes that are worth waking a thread for: moving them takes about as long. */
-#define WORKER_BYTES 65536u
+/* Per worker, by what a kernel moves: waking a thread takes some microseconds, in which another copies about as much. */
+#define WORKER_BYTES (256u << 10)
 
 struct runner {
         struct autofuse_bundle *bundle;

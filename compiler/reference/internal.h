@@ -20,7 +20,8 @@ int af_reference_composite(const struct af_reference_node *r, const struct af_te
 int af_reference_scan(const struct af_reference_node *r, const struct af_tensor *in, struct af_tensor *out) AF_WARN_UNUSED;
 int af_reference_elementwise(const struct af_graph *g, const struct af_node *n, const struct af_tensor *in, struct af_tensor *out,
                              const char **ret_why) AF_WARN_UNUSED;
-int af_reference_reduce(const struct af_graph *g, const struct af_node *n, const struct af_tensor *in, struct af_tensor *out, const char **ret_why) AF_WARN_UNUSED;
+int af_reference_reduce(const struct af_graph *g, const struct af_node *n, const struct af_tensor *in, struct af_tensor *out,
+                        const char **ret_why) AF_WARN_UNUSED;
 int af_reference_gather(const struct af_node *n, const struct af_tensor *in, struct af_tensor *out, const char **ret_why) AF_WARN_UNUSED;
 
 /* Elements of one tensor to another of the same shape. 0 or -ENOMEM. */

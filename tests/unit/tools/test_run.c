@@ -103,13 +103,13 @@ Test(run, an_executor_gives_the_same_bits) {
                 cr_assert(autofuse_bundle_kernel(t.bundle, 0, &k));
                 /* Blocks that wait for each other are never spread. */
                 cr_assert_eq(n_tasks, k.needs_sync_all || k.block_dim == 1 ? 0 : k.block_dim);
-                /* A worker has 64 KiB to move at least. */
+                /* A worker has 256 KiB to move at least. */
                 wipe(&t);
                 n_tasks = 0;
                 t.run.n_workers = 7;
                 cr_assert_eq(autofuse_bundle_run(t.bundle, &t.run, NULL), AUTOFUSE_OK);
                 check(&t);
-                uint32_t n = AF_MIN(AF_MIN(7u, k.block_dim), 1 + (uint32_t)(k.hbm_bytes >> 16));
+                uint32_t n = AF_MIN(AF_MIN(7u, k.block_dim), 1 + (uint32_t)(k.hbm_bytes >> 18));
                 cr_assert_eq(n_tasks, k.needs_sync_all || n == 1 ? 0 : n);
                 teardown(&t);
         }
