@@ -450,6 +450,15 @@ struct autofuse_run {
 enum autofuse_status autofuse_bundle_run(struct autofuse_bundle *bundle, const struct autofuse_run *run,
                                          struct autofuse_error **ret_error) AUTOFUSE_CHECK;
 /*
+ * Runs kernel steps [first_step, first_step + n_steps) on memory that the caller placed: buffers has a pointer per buffer of the bundle
+ * (autofuse_bundle_buffer(); NULL where it has no bytes; a TEMP's may be anywhere and is the caller's as long as later steps read it),
+ * which nothing checks. Of run, which may be NULL, the executor, its userdata and n_workers count. For frameworks that run their own nodes
+ * between. E_ARGUMENT: not all of these are kernel steps; E_SHAPE, E_KERNEL, E_MEMORY.
+ */
+enum autofuse_status autofuse_bundle_run_kernels(struct autofuse_bundle *bundle, uint32_t first_step, uint32_t n_steps,
+                                                 void *const *buffers, const struct autofuse_run *run,
+                                                 struct autofuse_error **ret_error) AUTOFUSE_CHECK;
+/*
  * Launches blocks [first_block, first_block + n_blocks) of one host kernel in the calling thread; args are its pointers in order. arg_bytes
  * (may be NULL): memory behind each, checked by the checked twin. A kernel that needs_sync_all takes all blocks at once.
  */

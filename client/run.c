@@ -302,6 +302,39 @@ enum autofuse_status autofuse_bundle_run(struct autofuse_bundle *bundle, const s
         return af_bundle_run(bundle, run, NULL, ret_error);
 }
 
+/* Room for the pointers of any of these steps, in one piece: they all are kernels', or the error says which is not. */
+static enum autofuse_status prepare_kernels(struct runner *r, uint32_t first, uint32_t n, struct autofuse_error **ret_error) {
+        uint32_t n_args = 1;
+        for (uint32_t i = 0; i < n; i++) {
+                const struct af_bundle_step *step = af_bundle_at(r->view, AF_SECTION_STEPS, first + i);
+                if (!step || step->kind != AF_STEP_KERNEL)
+                        return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_bundle_run_kernels: step %u is no kernel's",
+                                            first + i);
+                n_args = AF_MAX(n_args, step->n_args);
+        }
+        r->arg_bytes = calloc(n_args, sizeof(*r->arg_bytes) + sizeof(*r->args));
+        r->args = (void **)(r->arg_bytes + n_args);
+        return r->arg_bytes ? AUTOFUSE_OK : af_error_set_memory(ret_error);
+}
+
+enum autofuse_status autofuse_bundle_run_kernels(struct autofuse_bundle *bundle, uint32_t first_step, uint32_t n_steps,
+                                                 void *const *buffers, const struct autofuse_run *run, struct autofuse_error **ret_error) {
+        struct autofuse_run copy = AUTOFUSE_RUN_INIT;
+        if (!bundle || !buffers || (run && run->size < sizeof(size_t)))
+                return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT,
+                                    "autofuse_bundle_run_kernels: an argument is NULL, or the run not initialised");
+        if (run)
+                memcpy(&copy, run, AF_MIN(run->size, sizeof(copy)));
+        struct runner r = {.bundle = bundle, .view = af_bundle_tables(bundle), .run = &copy, .base = (uint8_t **)buffers};
+        enum autofuse_status status = check_solved(bundle, ret_error);
+        if (status == AUTOFUSE_OK)
+                status = prepare_kernels(&r, first_step, n_steps, ret_error);
+        for (uint32_t i = 0; status == AUTOFUSE_OK && i < n_steps; i++)
+                status = launch(&r, af_bundle_at(r.view, AF_SECTION_STEPS, first_step + i), ret_error);
+        free(r.arg_bytes);
+        return status;
+}
+
 enum autofuse_status autofuse_kernel_launch(struct autofuse_bundle *bundle, uint32_t kernel, void *const *args, const uint64_t *arg_bytes,
                                             uint32_t n_args, uint32_t first_block, uint32_t n_blocks, struct autofuse_error **ret_error) {
         const struct af_bundle_kernel *k = bundle ? af_bundle_at(af_bundle_tables(bundle), AF_SECTION_KERNELS, kernel) : NULL;

@@ -159,3 +159,34 @@ Test(run, kernels_launched_by_hand) {
         cr_assert_eq(autofuse_kernel_launch(t.bundle, 1, args, NULL, n_args, 0, 1, NULL), AUTOFUSE_E_ARGUMENT);
         teardown(&t);
 }
+
+Test(run, kernel_steps_on_placed_buffers) {
+        struct sample t;
+        struct autofuse_bundle_info info;
+        struct autofuse_buffer_info b;
+        struct autofuse_run run = AUTOFUSE_RUN_INIT;
+        void *buffers[16], *temp = NULL;
+        uint32_t n_tasks = 0;
+        setup(&t, "torch_mul_reducesum");
+        autofuse_bundle_info(t.bundle, &info);
+        cr_assert_leq(info.n_buffers, 16);
+        cr_assert_eq(posix_memalign(&temp, 512, info.temp_bytes + 512), 0);
+        for (uint32_t i = 0; autofuse_bundle_buffer(t.bundle, i, &b); i++)
+                buffers[i] = b.kind == AUTOFUSE_BUFFER_INPUT    ? t.inputs[b.index]
+                             : b.kind == AUTOFUSE_BUFFER_OUTPUT ? t.outputs[b.index]
+                             : b.kind == AUTOFUSE_BUFFER_CONST  ? (void *)b.data
+                                                                : (uint8_t *)temp + b.offset;
+        wipe(&t);
+        cr_assert_eq(autofuse_bundle_run_kernels(t.bundle, 0, info.n_steps, buffers, NULL, NULL), AUTOFUSE_OK);
+        check(&t);
+        wipe(&t);
+        run.executor = spread;
+        run.userdata = &n_tasks;
+        for (uint32_t i = 0; i < info.n_steps; i++)
+                cr_assert_eq(autofuse_bundle_run_kernels(t.bundle, i, 1, buffers, &run, NULL), AUTOFUSE_OK);
+        check(&t);
+        cr_assert_eq(autofuse_bundle_run_kernels(t.bundle, 0, info.n_steps + 1, buffers, NULL, NULL), AUTOFUSE_E_ARGUMENT);
+        cr_assert_eq(autofuse_bundle_run_kernels(t.bundle, 0, 1, NULL, NULL, NULL), AUTOFUSE_E_ARGUMENT);
+        free(temp);
+        teardown(&t);
+}
