@@ -10,7 +10,7 @@ import torch
 
 Dim = Union[int, str]
 
-MAX_SIZE = 2**62  # what stands for no upper bound: sums of a few such sizes stay within 64 bits where they are never reached
+MAX_SIZE = 2**31 - 1  # where PyTorch knows no upper bound; beyond it a call runs eager
 
 
 class Unsupported(Exception):
