@@ -78,11 +78,13 @@ int af_store_open(const struct af_store_config *config, struct af_store **ret_st
         r = store_dir_open(config->dir, &s->dir_fd, &s->lock_fd, &s->read_only, ret_why);
         if (r)
                 goto fail;
-        r = store_dir_prepare(s->dir_fd, s->dir, s->read_only);
+        r = store_dir_prepare(s->dir_fd, s->dir, s->read_only, &s->salvage);
         if (r == 0)
                 r = store_env_open(s, AF_MIN(map, s->max_bytes));
         if (r)
                 goto fail;
+        if (s->salvage)
+                store_salvage(s);
         if (!s->read_only) {
                 r = -pthread_create(&s->thread, NULL, store_thread_main, s);
                 if (r)
@@ -142,8 +144,7 @@ void af_store_dispatch(struct af_store *s) {
         }
 }
 
-/* Copies records and what they point to into one allocation. */
-static struct store_op *op_new(enum store_op_kind kind, const struct af_store_record *records, uint32_t n) {
+struct store_op *store_op_new(enum store_op_kind kind, const struct af_store_record *records, uint32_t n) {
         size_t size = sizeof(struct store_op) + n * sizeof(struct af_store_record);
         struct store_op *op;
         uint8_t *p;
@@ -251,7 +252,7 @@ static void note_damage(struct af_store *s, const struct af_store_record *r, boo
         struct store_op *op = NULL;
 
         if (!s->read_only && !structure)
-                op = op_new(STORE_OP_DROP_DAMAGED, r, 1);
+                op = store_op_new(STORE_OP_DROP_DAMAGED, r, 1);
         /* Counted once it is deleted, so that two reads of one record count once. */
         pthread_mutex_lock(&s->lock);
         s->stats.n_damaged += !op;
@@ -345,7 +346,7 @@ int af_store_put(struct af_store *s, const struct af_store_record *records, uint
                         return -EINVAL;
         if (s->read_only)
                 return -EROFS;
-        op = op_new(STORE_OP_PUT, records, n);
+        op = store_op_new(STORE_OP_PUT, records, n);
         if (!op)
                 return -ENOMEM;
         op->done = done;
@@ -397,7 +398,7 @@ int af_store_clear(struct af_store *s) {
 
         if (s->read_only)
                 return -EROFS;
-        op = op_new(STORE_OP_CLEAR, NULL, 0);
+        op = store_op_new(STORE_OP_CLEAR, NULL, 0);
         return op ? run_sync(s, op) : -ENOMEM;
 }
 
@@ -482,7 +483,7 @@ int af_store_delete(struct af_store *s, const struct af_store_record *records, u
                         return -EINVAL;
         if (s->read_only)
                 return -EROFS;
-        op = op_new(STORE_OP_DELETE, records, n);
+        op = store_op_new(STORE_OP_DELETE, records, n);
         return op ? run_sync(s, op) : -ENOMEM;
 }
 
@@ -493,7 +494,7 @@ int af_store_trim(struct af_store *s, uint64_t max_bytes) {
 
         if (s->read_only)
                 return -EROFS;
-        op = op_new(STORE_OP_TRIM, NULL, 0);
+        op = store_op_new(STORE_OP_TRIM, NULL, 0);
         if (!op)
                 return -ENOMEM;
         op->trim_to = max_bytes;
@@ -519,7 +520,7 @@ int af_store_verify(struct af_store *s, struct af_store_stats *ret_stats) {
         if (r)
                 return r;
         if (!s->read_only) {
-                barrier = op_new(STORE_OP_DROP_DAMAGED, NULL, 0);
+                barrier = store_op_new(STORE_OP_DROP_DAMAGED, NULL, 0);
                 r = barrier ? run_sync(s, barrier) : -ENOMEM;
         }
         af_store_stats(s, ret_stats);

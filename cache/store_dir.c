@@ -230,7 +230,7 @@ static int schema_check(int dir_fd) {
         return n == (ssize_t)strlen(SCHEMA) && memcmp(text, SCHEMA, strlen(SCHEMA)) == 0;
 }
 
-int store_dir_prepare(int dir_fd, const char *dir, bool read_only) {
+int store_dir_prepare(int dir_fd, const char *dir, bool read_only, bool *ret_salvage) {
         int r = schema_check(dir_fd);
 
         if (read_only)
@@ -242,6 +242,8 @@ int store_dir_prepare(int dir_fd, const char *dir, bool read_only) {
                         return q;
                 if (unlinkat(dir_fd, "suspect", 0) < 0)
                         return -errno;
+                if (ret_salvage)
+                        *ret_salvage = true;
                 r = -ENOENT;
         } else if (r == 0) {
                 r = store_dir_set_aside(dir_fd, dir, "the store has another schema version");

@@ -8,13 +8,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/log.h"
+#include "cache/pages.h"
 #include "cache/store_internal.h"
 
 static const char *const db_names[STORE_N_DBS] = {
         [AF_TABLE_FRAGMENTS] = "fragments", [AF_TABLE_BUNDLES] = "bundles", [AF_TABLE_SOURCES] = "sources", [AF_TABLE_KERNELS] = "kernels",
         [AF_TABLE_TEXTS] = "texts",         [AF_TABLE_ENV] = "env",         [STORE_DB_RECENCY] = "recency",
 };
+
+enum af_table store_table_of(const char *name, size_t n) {
+        for (unsigned i = 0; i < AF_N_TABLES; i++)
+                if (strlen(db_names[i]) == n && memcmp(db_names[i], name, n) == 0)
+                        return i;
+        return AF_N_TABLES;
+}
 
 bool store_error_is_damage(int mdb) {
         return mdb == MDB_CORRUPTED || mdb == MDB_PAGE_NOTFOUND || mdb == MDB_INVALID || mdb == MDB_VERSION_MISMATCH ||
@@ -70,6 +79,17 @@ static int extend_file(struct af_store *s, const char *path) {
         return r;
 }
 
+/* Before LMDB sees it. An MDB code. */
+static int check_pages(const struct af_store *s) {
+        AF_CLEANUP(af_closep) int fd = openat(s->dir_fd, "lmdb/data.mdb", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        int r = fd < 0 ? errno : 0;
+
+        if (r)
+                return r == ENOENT ? 0 : r;
+        r = af_pages_walk(fd, NULL, NULL);
+        return r < 0 ? -r : r > 0 ? MDB_CORRUPTED : 0;
+}
+
 static int env_open_once(struct af_store *s, uint64_t map_bytes) {
         char *path = NULL;
         mdb_filehandle_t fd;
@@ -106,17 +126,20 @@ static int env_open_once(struct af_store *s, uint64_t map_bytes) {
 int store_env_open(struct af_store *s, uint64_t map_bytes) {
         int r;
 
+        r = check_pages(s);
         af_store_in_lmdb++;
-        r = env_open_once(s, map_bytes);
+        if (r == 0)
+                r = env_open_once(s, map_bytes);
         if (r == MDB_MAP_FULL && map_bytes < s->max_bytes)
                 r = env_open_once(s, s->max_bytes);
         af_store_in_lmdb--;
         if (store_error_is_damage(r) && !s->read_only) {
                 r = -store_dir_set_aside(s->dir_fd, s->dir, "the store's files are damaged");
                 if (r == 0)
-                        r = -store_dir_prepare(s->dir_fd, s->dir, false);
+                        r = -store_dir_prepare(s->dir_fd, s->dir, false, NULL);
                 if (r == 0)
                         r = env_open_once(s, map_bytes);
+                s->salvage = r == 0;
         }
         return r == 0 ? 0 : store_error(r);
 }
@@ -140,7 +163,8 @@ int store_env_reopen(struct af_store *s, bool set_aside) {
         if (set_aside) {
                 r = store_dir_set_aside(s->dir_fd, s->dir, "the store's files are damaged");
                 if (r == 0)
-                        r = store_dir_prepare(s->dir_fd, s->dir, false);
+                        r = store_dir_prepare(s->dir_fd, s->dir, false, NULL);
+                s->salvage = r == 0;
         }
         if (r == 0)
                 r = store_env_open(s, map);
@@ -150,6 +174,8 @@ int store_env_reopen(struct af_store *s, bool set_aside) {
         pthread_mutex_unlock(&s->lock);
         if (r)
                 af_log(AF_LOG_ERROR, "%s: cannot open the store again: %s", s->dir, r < 0 ? strerror(-r) : "disk full");
+        else if (s->salvage)
+                store_salvage(s);
         return r;
 }
 

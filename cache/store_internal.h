@@ -55,6 +55,7 @@ struct af_store {
         MDB_env *env;
         MDB_dbi dbs[STORE_N_DBS];
         MDB_txn *read_txn;      /* owner's, reset between uses; NULL: none yet */
+        bool salvage;           /* files were set aside as damaged: what is whole in them is to be taken over */
         bool damaged_structure; /* owner saw broken LMDB pages: the store thread sets the files aside */
 
         pthread_mutex_t lock;
@@ -84,17 +85,25 @@ extern _Thread_local volatile sig_atomic_t af_store_in_lmdb;
 int store_dir_open(const char *dir, int *ret_fd, int *ret_lock_fd, bool *ret_read_only, char **ret_why) AF_WARN_UNUSED;
 /*
  * Makes `lmdb/` under dir_fd ready to be opened: created with its schema record, or, where that names another version or a crash
- * inside LMDB was recorded, renamed to `lmdb.aside` (an older one is removed) and created anew.
+ * inside LMDB was recorded, renamed to `lmdb.aside` (an older one is removed) and created anew. *ret_salvage (NULL: not asked) is set to
+ * true in the latter case, else left.
  */
-int store_dir_prepare(int dir_fd, const char *dir, bool read_only) AF_WARN_UNUSED;
+int store_dir_prepare(int dir_fd, const char *dir, bool read_only, bool *ret_salvage) AF_WARN_UNUSED;
 /* Renames lmdb/ to lmdb.aside. */
 int store_dir_set_aside(int dir_fd, const char *dir, const char *why) AF_WARN_UNUSED;
 
+/* --- store.c --- */
+/* Copies records and what they point to into one allocation, to be freed; NULL: no memory. */
+struct store_op *store_op_new(enum store_op_kind kind, const struct af_store_record *records, uint32_t n);
+
 /* --- store_env.c --- */
-/* Opens LMDB and the databases; caller holds env_lock for writing or is alone. Files that LMDB refuses are set aside once. */
+/*
+ * Opens LMDB and the databases; caller holds env_lock for writing or is alone. Files whose pages do not hold (pages.h), or that LMDB
+ * refuses, are set aside once, and s->salvage is set.
+ */
 int store_env_open(struct af_store *s, uint64_t map_bytes) AF_WARN_UNUSED;
 void store_env_close(struct af_store *s);
-/* Closes, sets aside when damaged, opens again. Store thread. */
+/* Closes, sets aside when damaged, opens again, salvages. Store thread. */
 int store_env_reopen(struct af_store *s, bool set_aside) AF_WARN_UNUSED;
 /* Sets the map to at least need bytes at 80% use, within max_bytes. Store thread, no transaction open. True where it grew. */
 bool store_env_grow(struct af_store *s, uint64_t need_bytes);
@@ -105,7 +114,16 @@ int store_error(int mdb);
 /* LMDB codes that mean the file's structure is broken. */
 bool store_error_is_damage(int mdb);
 
+/* AF_N_TABLES: none of that name. */
+enum af_table store_table_of(const char *name, size_t n);
+
+/* --- store_salvage.c --- */
+/* Puts what is whole in lmdb.aside/ into the open store. Store thread, or while there is none; env_lock is not held. */
+void store_salvage(struct af_store *s);
+
 /* --- store_write.c --- */
+/* One put in a transaction of its own, with room made for it. Store thread, or while there is none. An MDB code. */
+int store_apply(struct af_store *s, struct store_op *op) AF_WARN_UNUSED;
 void *store_thread_main(void *userdata);
 
 /* --- store_evict.c --- */

@@ -165,6 +165,13 @@ static int run_recovering(struct af_store *s, struct store_op *ops, const struct
         return r;
 }
 
+int store_apply(struct af_store *s, struct store_op *op) {
+        af_store_in_lmdb++;
+        int r = run_recovering(s, op, NULL, 0, op->bytes);
+        af_store_in_lmdb--;
+        return r;
+}
+
 static void finish(struct af_store *s, struct store_op *op, int r) {
         pthread_mutex_lock(&s->lock);
         op->next = NULL;
