@@ -44,20 +44,48 @@ void emit_line(struct emit *e, const char *fmt, ...) {
         af_buf_printf(&e->body, "%*s%s\n", (int)(4 * e->indent), "", text);
 }
 
-void emit_use(struct emit *e, enum emit_lib lib, enum af_combine combine) {
-        e->libs[lib] |= 1u << combine;
+void emit_use(struct emit *e, enum emit_lib lib) {
+        e->libs[lib] |= 1;
 }
 
-static const char *size(struct emit *e, const char *type, int64_t value, uint32_t x, const char *name) {
-        const char *wanted = name;
-        uint32_t n = 1;
+static const char *call_of(enum af_combine combine) {
+        static const char *const calls[] = {
+                [AF_COMBINE_ADD] = "Add", [AF_COMBINE_MAX] = "Max", [AF_COMBINE_MIN] = "Min", [AF_COMBINE_MUL] = "Mul"};
+        return calls[combine];
+}
+
+const char *emit_op(struct emit *e, enum af_combine combine) {
+        e->libs[EMIT_LIB_OP] |= 1u << combine;
+        return emit_text(e, "%sOf", call_of(combine));
+}
+
+void emit_declare(struct emit *e, const char *type, const char *const *items, uint32_t n) {
+        const char *line = NULL;
+        for (uint32_t i = 0; i < n; i++) {
+                if (!items[i])
+                        continue;
+                if (line && strlen(line) + strlen(items[i]) > EMIT_LONG) {
+                        emit_line(e, "%s;", line);
+                        line = NULL;
+                }
+                line = line ? emit_text(e, "%s, %s", line, items[i]) : emit_text(e, "%s %s", type, items[i]);
+        }
+        if (line)
+                emit_line(e, "%s;", line);
+}
+
+/* A phase's "p1_tiles" is plain "tiles" unless an earlier phase has another size by that name. */
+static const char *size(struct emit *e, const char *type, int64_t value, uint32_t x, const char *wanted) {
+        const char *name = *wanted == 'p' && wanted[1] != 'a' ? strchr(wanted, '_') + 1 : wanted;
+        uint32_t n = 0;
         for (uint32_t i = 0; i < e->n_fields;) {
                 const struct emit_field *f = &e->fields[i++];
                 if (strcmp(f->name, name) != 0)
                         continue;
                 if (f->x == x && (x || f->value == value))
                         return emit_text(e, "t.%s", name);
-                name = emit_text(e, "%s_%u", wanted, ++n); /* another size by that name, as a concat's offsets of one value */
+                n++;
+                name = n == 1 ? wanted : emit_text(e, "%s_%u", wanted, n); /* several of a phase, as a concat's offsets of one value */
                 i = 0;
         }
         if (af_arena_grow(&e->arena, &e->fields, &e->cap_fields, e->n_fields + 1, sizeof(*e->fields))) {
@@ -84,12 +112,6 @@ const char *emit_size_x(struct emit *e, const char *type, int64_t value, uint32_
         return size(e, type, value, x, name);
 }
 
-const char *emit_call_of(enum af_combine combine) {
-        static const char *const calls[] = {
-                [AF_COMBINE_ADD] = "Add", [AF_COMBINE_MAX] = "Max", [AF_COMBINE_MIN] = "Min", [AF_COMBINE_MUL] = "Mul"};
-        return calls[combine];
-}
-
 static const char *arg_name(struct emit *e, uint32_t i) {
         uint32_t n_in = 0, n_out = 0;
         for (uint32_t j = 0; j < i; j++) {
@@ -107,33 +129,71 @@ static const char *arg_name(struct emit *e, uint32_t i) {
         return "workspace";
 }
 
-static void emit_setup(struct emit *e) {
-        const struct af_kernel *k = e->k;
-        emit_line(e, "SetSaturationFlag<SaturationMode::FLOAT>(false); // halves overflow to infinity");
-        for (uint32_t i = 0; i < k->n_args; i++) {
-                if (k->args[i].kind == AF_KARG_WORKSPACE)
+/* The GM that the kernel works on, by type; NULL: none. */
+static void emit_memory(struct emit *e, uint32_t n, const char *const *types, const char *const *items) {
+        const char **same = af_arena_calloc(&e->arena, n, sizeof(*same));
+        if (!same)
+                e->error = -ENOMEM;
+        for (uint32_t i = 0; same && i < n; i++) {
+                uint32_t first = 0;
+                while (types[i] && (!types[first] || strcmp(types[first], types[i]) != 0))
+                        first++;
+                if (!types[i] || first != i)
                         continue;
-                const char *type = emit_type(k->args[i].dtype), *name = arg_name(e, i);
-                emit_line(e, "GlobalTensor<%s> gm%u; gm%u.SetGlobalBuffer((__gm__ %s*)%s);", type, i, i, type, name);
-        }
-        for (uint32_t i = 0; i < k->n_regions; i++) {
-                const char *type = emit_type(k->regions[i].dtype);
-                emit_line(e, "GlobalTensor<%s> gm%u; gm%u.SetGlobalBuffer((__gm__ %s*)(workspace + %s)); // partial results", type,
-                          k->n_args + i, k->n_args + i, type,
-                          emit_size_x(e, "uint64_t", (int64_t)k->regions[i].offset, k->regions[i].offset_x, "part%u_bytes", i));
+                for (uint32_t k = 0; k < n; k++)
+                        same[k] = types[k] && strcmp(types[k], types[i]) == 0 ? items[k] : NULL;
+                emit_declare(e, emit_text(e, "Gm<%s>", types[i]), same, n);
         }
 }
 
+static void emit_setup(struct emit *e) {
+        const struct af_kernel *k = e->k;
+        uint32_t n = k->n_args + k->n_regions;
+        const char **types = af_arena_calloc(&e->arena, n, sizeof(*types)), **items = af_arena_calloc(&e->arena, n, sizeof(*items));
+        emit_line(e, "SetSaturationFlag<SaturationMode::FLOAT>(false); // halves overflow to infinity");
+        if (!types || !items) {
+                e->error = -ENOMEM;
+                return;
+        }
+        for (uint32_t i = 0; i < k->n_args; i++) {
+                if (k->args[i].kind == AF_KARG_WORKSPACE)
+                        continue;
+                types[i] = emit_type(k->args[i].dtype);
+                items[i] = emit_text(e, "gm%u(%s)", i, arg_name(e, i));
+        }
+        for (uint32_t i = 0; i < k->n_regions; i++) {
+                const struct af_region *r = &k->regions[i];
+                const char *at = emit_size_x(e, "uint64_t", (int64_t)r->offset, r->offset_x, "part_bytes%u", i);
+                types[k->n_args + i] = emit_type(r->dtype);
+                items[k->n_args + i] = emit_text(e, "gm%u(workspace + %s)", k->n_args + i, at);
+        }
+        emit_memory(e, n, types, items);
+}
+
+/* Each layout of UB has a scope of its own, where there are several. */
 static void emit_body(struct emit *e) {
+        bool one = true;
         e->indent = 1;
         emit_setup(e);
+        for (uint32_t i = 1; i < e->k->n_phases; i++)
+                one &= e->k->phases[i].joins;
         for (uint32_t i = 0; i < e->k->n_phases && !e->error; i++) {
-                if (i) {
-                        emit_line(e, "PipeBarrier<PIPE_ALL>();");
-                        if (e->k->phases[i].sync_before)
-                                emit_line(e, "SyncAll<true>();");
+                const struct af_phase *p = &e->k->phases[i];
+                if (i && !p->joins) {
+                        e->indent--;
+                        emit_line(e, "}");
+                }
+                if (i)
+                        emit_line(e, p->sync_before ? "SyncAll<true>();" : "PipeBarrier<PIPE_ALL>();"); /* the former is the latter too */
+                if (!one && !p->joins) {
+                        emit_line(e, "{");
+                        e->indent++;
                 }
                 emit_phase(e, i);
+        }
+        if (!one) {
+                e->indent--;
+                emit_line(e, "}");
         }
 }
 
@@ -156,7 +216,7 @@ static int render(struct emit *e, const struct af_templates *t, const char *name
 
 static int render_helpers(struct emit *e, const struct af_templates *t, struct af_buf *out) {
         static const char *const names[] = {
-#define AF_X(id, name, per_call) name,
+#define AF_X(id, name) name,
                 EMIT_LIBS(AF_X)
 #undef AF_X
         };
@@ -166,7 +226,7 @@ static int render_helpers(struct emit *e, const struct af_templates *t, struct a
                 for (unsigned c = 0; c < 4; c++) {
                         if (!(e->libs[lib] >> c & 1))
                                 continue;
-                        struct af_jval call = {.kind = AF_JVAL_STR, .s = emit_call_of((enum af_combine)c)};
+                        struct af_jval call = {.kind = AF_JVAL_STR, .s = call_of((enum af_combine)c)};
                         struct af_jval context = {.kind = AF_JVAL_DICT, .items = &call, .keys = keys, .n = 1};
                         int r = render(e, t, names[lib], &context, out);
                         if (r)
@@ -192,10 +252,9 @@ static struct af_jval str(const char *s) {
         return (struct af_jval){.kind = AF_JVAL_STR, .s = s};
 }
 
-/* Constants of one type and one phase ("p0_") share a line; what the entry gets has one each, in order. */
+/* Constants of one type share lines; what the entry gets has one each, in order. */
 static bool same_line(const struct emit_field *a, const struct emit_field *b) {
-        size_t phase = strcspn(a->name, "_");
-        return !a->x && !b->x && strcmp(a->type, b->type) == 0 && strcspn(b->name, "_") == phase && strncmp(a->name, b->name, phase) == 0;
+        return !a->x && !b->x && strcmp(a->type, b->type) == 0;
 }
 
 /* The constants like the i-th field, which is the first of them. */

@@ -4,39 +4,39 @@
 
 #include "compiler/codegen/codegen.h"
 
-/* Snippets of rules/templates/lib_*.j2, in the order in which they stand in a source. Those with a call are rendered once per combining
- * call. */
+/* Snippets of rules/templates/lib_*.j2, in the order in which they stand in a source. OP is rendered once per combining call. */
 #define EMIT_LIBS(X)                                                                                                                       \
-        X(TILE, "lib_tile", false)                                                                                                         \
-        X(BITS, "lib_bits", false)                                                                                                         \
-        X(LOAD, "lib_load", false)                                                                                                         \
-        X(STORE, "lib_store", false)                                                                                                       \
-        X(COPY, "lib_copy", false)                                                                                                         \
-        X(AWAIT, "lib_await", false)                                                                                                       \
-        X(FETCH_ROWS, "lib_fetch_rows", false)                                                                                             \
-        X(FETCH_RUNS, "lib_fetch_runs", false)                                                                                             \
-        X(FETCH_ELEMENTS, "lib_fetch_elements", false)                                                                                     \
-        X(REPEAT_ROWS, "lib_repeat_rows", false)                                                                                           \
-        X(STORE_ROWS, "lib_store_rows", false)                                                                                             \
-        X(BIN, "lib_bin", false)                                                                                                           \
-        X(GROUP, "lib_group", false)                                                                                                       \
-        X(INDEX, "lib_index", false)                                                                                                       \
-        X(OFFSETS, "lib_offsets", false)                                                                                                   \
-        X(OFFSETS64, "lib_offsets64", false)                                                                                               \
-        X(PICK, "lib_pick", false)                                                                                                         \
-        X(EXPAND_ROW, "lib_expand_row", false)                                                                                             \
-        X(EXPAND_COLUMN, "lib_expand_column", false)                                                                                       \
-        X(ROW_LANES, "lib_row_lanes", true)                                                                                                \
-        X(LANE_SUM, "lib_lane_sum", false)                                                                                                 \
-        X(ROW_CHUNKS, "lib_row_chunks", false)                                                                                             \
-        X(LANE_TREE, "lib_lane_tree", true)                                                                                                \
-        X(LANE_HALVES, "lib_lane_halves", true)                                                                                            \
-        X(ROW_LEVELS, "lib_row_levels", true)                                                                                              \
-        X(LEVEL_TOP, "lib_level_top", true)                                                                                                \
-        X(SCAN_ROWS, "lib_scan_rows", false)
+        X(TILE, "lib_tile")                                                                                                                \
+        X(FLOAT_BITS, "lib_float_bits")                                                                                                    \
+        X(HALF_BITS, "lib_half_bits")                                                                                                      \
+        X(MOVE, "lib_move")                                                                                                                \
+        X(COPY, "lib_copy")                                                                                                                \
+        X(AWAIT, "lib_await")                                                                                                              \
+        X(FETCH_ROWS, "lib_fetch_rows")                                                                                                    \
+        X(FETCH_RUNS, "lib_fetch_runs")                                                                                                    \
+        X(FETCH_ELEMENTS, "lib_fetch_elements")                                                                                            \
+        X(REPEAT_ROWS, "lib_repeat_rows")                                                                                                  \
+        X(STORE_ROWS, "lib_store_rows")                                                                                                    \
+        X(BIN, "lib_bin")                                                                                                                  \
+        X(GROUP, "lib_group")                                                                                                              \
+        X(INDEX, "lib_index")                                                                                                              \
+        X(OFFSETS, "lib_offsets")                                                                                                          \
+        X(OFFSETS64, "lib_offsets64")                                                                                                      \
+        X(PICK, "lib_pick")                                                                                                                \
+        X(EXPAND_ROW, "lib_expand_row")                                                                                                    \
+        X(EXPAND_COLUMN, "lib_expand_column")                                                                                              \
+        X(OP, "lib_op")                                                                                                                    \
+        X(ROW_LANES, "lib_row_lanes")                                                                                                      \
+        X(LANE_SUM, "lib_lane_sum")                                                                                                        \
+        X(ROW_CHUNKS, "lib_row_chunks")                                                                                                    \
+        X(LANE_TREE, "lib_lane_tree")                                                                                                      \
+        X(LANE_HALVES, "lib_lane_halves")                                                                                                  \
+        X(ROW_LEVELS, "lib_row_levels")                                                                                                    \
+        X(LEVEL_TOP, "lib_level_top")                                                                                                      \
+        X(SCAN_ROWS, "lib_scan_rows")
 #define EMIT_LONG 100 /* characters of declarations behind which a new line starts */
 enum emit_lib {
-#define AF_X(id, name, per_call) EMIT_LIB_##id,
+#define AF_X(id, name) EMIT_LIB_##id,
         EMIT_LIBS(AF_X)
 #undef AF_X
                 EMIT_N_LIBS
@@ -57,6 +57,8 @@ struct emit {
         struct af_arena arena; /* scratch of this source */
         struct af_buf body;
         unsigned indent;
+        bool out_late;              /* the turn takes its store buffer behind its views: what lies there has no name */
+        bool once;                  /* in the prologue: full lengths stand in for those of a tile */
         uint32_t libs[EMIT_N_LIBS]; /* bit per enum af_combine; bit 0 for those without a call */
         struct emit_field *fields;
         uint32_t n_fields, cap_fields;
@@ -72,25 +74,26 @@ struct emit {
 
 /* One line of the body, indented. */
 void emit_line(struct emit *e, const char *fmt, ...) AF_PRINTF(2, 3);
-void emit_use(struct emit *e, enum emit_lib lib, enum af_combine combine);
+void emit_use(struct emit *e, enum emit_lib lib);
+/* The type of a combining call, as a template argument: "AddOf". */
+const char *emit_op(struct emit *e, enum af_combine combine);
 /* "t.NAME": a size that goes into struct Tiling; printf-like name, arena memory. */
 const char *emit_size(struct emit *e, const char *type, int64_t value, const char *fmt, ...) AF_PRINTF(4, 5);
 /* The same for a size that may depend on symbols. */
 const char *emit_size_x(struct emit *e, const char *type, int64_t value, uint32_t x, const char *fmt, ...) AF_PRINTF(5, 6);
 const char *emit_text(struct emit *e, const char *fmt, ...) AF_PRINTF(2, 3);
+/* "TYPE a, b, c;" of those of the n items that are not NULL, over as many lines as it takes. */
+void emit_declare(struct emit *e, const char *type, const char *const *items, uint32_t n);
 void emit_fail(struct emit *e, const char *what);
 
 /* C++ type of a dtype's elements in UB and GM: "float". MASK and bool: "uint8_t". */
 const char *emit_type(enum af_dtype d);
 /* A scalar of dtype d from its bits, as an expression of exactly that type. */
 const char *emit_scalar(struct emit *e, enum af_dtype d, uint64_t bits);
-/* "Add", "Max", ... */
-const char *emit_call_of(enum af_combine combine);
-
 /* emit_phase.c: one phase with its loops. */
 void emit_phase(struct emit *e, uint32_t phase_no);
-/* emit_stmt.c: names the views that the compute statements of the stage need, then the statements. */
-void emit_declare_views(struct emit *e);
+/* emit_stmt.c: names the views that the compute statements of a turn's stages need, then the statements. rest NULL: one stage. */
+void emit_declare_views(struct emit *e, const struct af_stage *st, const struct af_stage *rest);
 void emit_compute(struct emit *e, const struct af_kstmt *s);
 /* Elements of a value's tile in calls of count form, as they are at run time. */
 const char *emit_count(struct emit *e, uint32_t v);
@@ -114,6 +117,11 @@ const char *emit_position(struct emit *e, const struct af_kstmt *s);
 const char *emit_step(struct emit *e, const struct af_access *a, uint32_t axis);
 void emit_load(struct emit *e, const struct af_kstmt *s, const char *base);
 void emit_store(struct emit *e, const struct af_kstmt *s, const char *base);
-/* Lengths of the stage's tile as they are at run time. */
-const char *emit_rows(const struct emit *e);
-const char *emit_cols(const struct emit *e);
+/* Of an axis' tile, and of the stage's, as they are at run time. */
+const char *emit_length(struct emit *e, uint32_t axis);
+/* Length of an element axis within its chunk, or of a whole axis. */
+const char *emit_whole_length(struct emit *e, uint32_t a);
+/* "t.p0_extent1": a size of an axis of the phase. */
+const char *emit_axis_size(struct emit *e, uint32_t a, const char *what, int64_t value, uint32_t x);
+const char *emit_rows(struct emit *e);
+const char *emit_cols(struct emit *e);

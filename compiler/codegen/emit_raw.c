@@ -15,17 +15,17 @@ static const char *table_text(struct emit *e, const struct af_kstmt *s) {
         af_ktable_shape(e->phase, v, &rows, &cols);
         cols = v->size == 8 ? AF_ALIGN_UP(cols, 4) : cols; /* rows of offsets start on 32-byte blocks */
         along = back && raw->apart ? -along : along;
-        const char *first = back ? emit_text(e, "(int32_t)(l%u - 1) * %" PRId64, raw->line, -along) : "0";
+        const char *first = back ? emit_text(e, "(int32_t)(%s - 1) * %" PRId64, emit_length(e, raw->line), -along) : "0";
         const char *last = emit_text(e, "%u", (crosswise ? st->inner : n) - 1);
         if (back && !crosswise)
-                last = emit_text(e, "(int32_t)l%u - 1", raw->line);
+                last = emit_text(e, "(int32_t)%s - 1", emit_length(e, raw->line));
         int64_t row_step = crosswise ? along : next, col_step = crosswise ? next : along;
         if (raw->stored) {
                 row_step = v->size;
                 col_step = (int64_t)st->pitch * v->size;
                 last = emit_text(e, "%u", n - 1);
         }
-        emit_use(e, v->size == 8 ? EMIT_LIB_OFFSETS64 : EMIT_LIB_OFFSETS, AF_COMBINE_ADD);
+        emit_use(e, v->size == 8 ? EMIT_LIB_OFFSETS64 : EMIT_LIB_OFFSETS);
         return emit_text(e, "%s(%s, %s, %" PRId64 ", %" PRId64 ", %s, %u, %u);", v->size == 8 ? "Offsets64" : "Offsets",
                          emit_view_of(e, s->dst, "int32_t"), first, row_step, col_step, last, rows, cols);
 }
@@ -36,12 +36,12 @@ static const char *gather_text(struct emit *e, const struct af_kstmt *s) {
         uint32_t rows, cols, words = t->size == 8 ? 2 : 1;
         af_ktable_shape(e->phase, t, &rows, &cols);
         if (t->raw.stored)
-                n = emit_text(e, "l%u * %u", t->raw.lines, cols * words);
+                n = emit_text(e, "%s * %u", emit_length(e, t->raw.lines), cols * words);
         else if (t->raw.to == AF_HOLD_FULL && e->stage->row_axis != AF_NONE)
-                n = emit_text(e, "l%u * %u", e->stage->row_axis, cols * words);
+                n = emit_text(e, "%s * %u", emit_rows(e), cols * words);
         else
-                n = emit_text(e, words == 2 ? "2 * l%u" : "l%u", t->raw.line);
-        emit_use(e, EMIT_LIB_PICK, AF_COMBINE_ADD);
+                n = emit_text(e, words == 2 ? "2 * %s" : "%s", emit_length(e, t->raw.line));
+        emit_use(e, EMIT_LIB_PICK);
         const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type),
                    *offsets = emit_view_of(e, s->src[1], "uint32_t");
         return emit_text(e, "Pick(%s, %s, %s, %u, %s);", to, from, offsets, af_kvalue_elements(e->phase, src) * words, n);
@@ -55,7 +55,7 @@ static const char *index_text(struct emit *e, const struct af_kstmt *s) {
                 return emit_text(e, "Duplicate(%s, (int32_t)(%s), %s);", to, first, n);
         if (s->access.strides[axis] == 1 && !s->access.strides_x[axis])
                 return emit_text(e, "CreateVecIndex(%s, (int32_t)(%s), %s);", to, first, n);
-        emit_use(e, EMIT_LIB_INDEX, AF_COMBINE_ADD);
+        emit_use(e, EMIT_LIB_INDEX);
         return emit_text(e, "Index(%s, (int32_t)(%s), (int32_t)%s, %s);", to, first, emit_step(e, &s->access, axis), n);
 }
 
@@ -63,14 +63,14 @@ static const char *index_text(struct emit *e, const struct af_kstmt *s) {
 static const char *fetch_view(struct emit *e, const struct af_kstmt *s, uint32_t v) {
         const struct af_kvalue *value = &e->phase->values[v];
         const char *type = emit_type(value->dtype);
-        return s->pick.queued ? emit_text(e, "At<%s>(in, %u)", type, value->offset) : emit_view_of(e, v, type);
+        return s->pick.queued ? emit_text(e, "View<%s>(in, %u)", type, value->offset) : emit_view_of(e, v, type);
 }
 
 /* Its index; of entries one word of two. */
 static const char *fetch_index(struct emit *e, const struct af_kstmt *s) {
         if (s->pick.word == AF_INDEX_ITSELF)
                 return fetch_view(e, s, s->src[0]);
-        return emit_text(e, "At<int32_t>(in, %u)%s", e->phase->values[s->src[0]].offset, s->pick.word == AF_INDEX_PLACE ? "[1]" : "");
+        return emit_text(e, "View<int32_t>(in, %u)%s", e->phase->values[s->src[0]].offset, s->pick.word == AF_INDEX_PLACE ? "[1]" : "");
 }
 
 bool emit_carries(const struct emit *e, const struct af_kstmt *s) {
@@ -89,7 +89,7 @@ static const char *fetch_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_stage *st = e->stage;
         bool tile = v->hold == AF_HOLD_FULL && st->row_axis != AF_NONE;
         uint32_t along = v->hold == AF_HOLD_COLUMN ? st->row_axis : v->hold == AF_HOLD_ONE ? AF_NONE : st->inner_axis;
-        const char *rows = tile ? emit_rows(e) : "1", *cols = along == AF_NONE ? "1" : emit_text(e, "l%u", along);
+        const char *rows = tile ? emit_rows(e) : "1", *cols = emit_length(e, along);
         uint32_t by_row = !tile ? 0 : index->hold == AF_HOLD_FULL ? st->pitch : index->hold == AF_HOLD_COLUMN ? 1 : 0;
         uint32_t by_col = index->hold == AF_HOLD_ONE || (tile && index->hold == AF_HOLD_COLUMN) ? 0 : 1;
         uint32_t words = s->pick.word == AF_INDEX_ITSELF ? 1 : 2;
@@ -97,8 +97,8 @@ static const char *fetch_text(struct emit *e, const struct af_kstmt *s) {
                            : s->pick.queued ? "FetchRows<false>"
                            : s->pick.runs   ? "FetchRuns"
                                             : "FetchElements";
-        emit_use(e, EMIT_LIB_AWAIT, AF_COMBINE_ADD);
-        emit_use(e, s->pick.queued ? EMIT_LIB_FETCH_ROWS : s->pick.runs ? EMIT_LIB_FETCH_RUNS : EMIT_LIB_FETCH_ELEMENTS, AF_COMBINE_ADD);
+        emit_use(e, EMIT_LIB_AWAIT);
+        emit_use(e, s->pick.queued ? EMIT_LIB_FETCH_ROWS : s->pick.runs ? EMIT_LIB_FETCH_RUNS : EMIT_LIB_FETCH_ELEMENTS);
         const char *to = fetch_view(e, s, s->dst), *by = fetch_index(e, s), *at = emit_position(e, s);
         const char *extent = pick_size(e, s, "extent", s->pick.extent, s->pick.extent_x),
                    *stride = pick_size(e, s, "stride", s->pick.stride, s->pick.stride_x);
@@ -123,9 +123,9 @@ void emit_fetch(struct emit *e, const struct af_kstmt *s) {
 void emit_repeats(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *v = &e->phase->values[s->dst], *kept = &e->phase->values[s->src[1]];
         const char *type = emit_type(v->dtype);
-        emit_use(e, EMIT_LIB_REPEAT_ROWS, AF_COMBINE_ADD);
-        emit_line(e, "RepeatRows(At<%s>(in, %u), At<%s>(calc, %u), At<int32_t>(in, %u), %s, %s, %u, before%u);", type, v->offset, type,
-                  kept->offset, e->phase->values[s->src[0]].offset, emit_rows(e), emit_cols(e), e->stage->pitch, s->dst);
+        emit_use(e, EMIT_LIB_REPEAT_ROWS);
+        emit_line(e, "RepeatRows(View<%s>(in, %u), View<%s>(calc, %u), View<int32_t>(in, %u), %s, %s, %u, before%u);", type, v->offset,
+                  type, kept->offset, e->phase->values[s->src[0]].offset, emit_rows(e), emit_cols(e), e->stage->pitch, s->dst);
 }
 
 const char *emit_raw_text(struct emit *e, const struct af_kstmt *s) {

@@ -56,13 +56,13 @@ const char *emit_scalar(struct emit *e, enum af_dtype d, uint64_t bits) {
                 memcpy(&f, &b32, sizeof(f));
                 if (isfinite(f))
                         return float_text(e, f);
-                emit_use(e, EMIT_LIB_BITS, AF_COMBINE_ADD);
+                emit_use(e, EMIT_LIB_FLOAT_BITS);
                 return emit_text(e, "FloatBits(0x%08" PRIx32 ")", b32);
         case AF_DTYPE_FLOAT16:
                 f = af_f16_to_f32((uint16_t)bits);
                 if (isfinite(f))
                         return emit_text(e, "(half)%s", float_text(e, f));
-                emit_use(e, EMIT_LIB_BITS, AF_COMBINE_ADD);
+                emit_use(e, EMIT_LIB_HALF_BITS);
                 return emit_text(e, "HalfBits(0x%04x)", (unsigned)(uint16_t)bits);
         case AF_DTYPE_INT16:
                 return emit_text(e, "(int16_t)%d", (int)(int16_t)bits);

@@ -25,6 +25,8 @@ static const char *suffix(const char *type) {
 const char *emit_view_of(struct emit *e, uint32_t v, const char *type) {
         const struct af_kvalue *value = &e->phase->values[v];
         const char *slot = NULL;
+        if (e->out_late && value->place == AF_PLACE_STORE)
+                return emit_text(e, "View<%s>(out, %u)", type, value->offset);
         for (uint32_t i = 0; i < e->n_views; i++) {
                 const struct emit_view *w = &e->views[i];
                 if (w->place != value->place || w->offset != value->offset)
@@ -179,7 +181,7 @@ static const char *prim_text(struct emit *e, const struct af_kstmt *s) {
 /* Length of the row axis' and inner axis' tile of the stage that a value belongs to. */
 static const char *rows_of(struct emit *e, uint32_t v) {
         const struct af_stage *st = &e->phase->stages[e->phase->values[v].stage];
-        return st->row_axis == AF_NONE ? "1" : emit_text(e, "l%u", st->row_axis);
+        return emit_length(e, st->row_axis);
 }
 static uint32_t chunk_pitch(const struct emit *e, uint32_t v) {
         const struct af_kvalue *value = &e->phase->values[v];
@@ -209,10 +211,9 @@ static uint32_t combined_axis(const struct emit *e, uint32_t v) {
 
 /* Columns of what a row of value v is combined along; flat: all its rows as one. */
 static const char *row_columns(struct emit *e, uint32_t v, bool flat) {
-        uint32_t inner = combined_axis(e, v);
-        const char *cols = inner == AF_NONE ? "1" : emit_text(e, "l%u", inner);
+        const char *cols = emit_length(e, combined_axis(e, v));
 
-        return flat ? emit_text(e, "l%u * %s", e->phase->stages[e->phase->values[v].stage].row_axis, cols) : cols;
+        return flat ? emit_text(e, "%s * %s", emit_length(e, e->phase->stages[e->phase->values[v].stage].row_axis), cols) : cols;
 }
 
 /* Chunk results per row where no loop counts them: known, or one per 1,024 columns of a length that changes with a symbol. */
@@ -256,14 +257,15 @@ static const char *row_shape(struct emit *e, uint32_t v, bool flat) {
 static const char *row_lanes_text(struct emit *e, const struct af_kstmt *s) {
         const char *type = emit_type(e->phase->values[s->src[0]].dtype);
         const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type), *shape = row_shape(e, s->src[0], s->flat);
-        emit_use(e, EMIT_LIB_ROW_LANES, s->combine);
-        return emit_text(e, "RowLanes%s(%s, %s, %s);", emit_call_of(s->combine), to, from, shape);
+        emit_use(e, EMIT_LIB_ROW_LANES);
+        return emit_text(e, "RowLanes<%s>(%s, %s, %s);", emit_op(e, s->combine), to, from, shape);
 }
 
 static const char *row_chunks_text(struct emit *e, const struct af_kstmt *s) {
-        emit_use(e, EMIT_LIB_ROW_LANES, AF_COMBINE_ADD);
-        emit_use(e, EMIT_LIB_LANE_SUM, AF_COMBINE_ADD);
-        emit_use(e, EMIT_LIB_ROW_CHUNKS, AF_COMBINE_ADD);
+        emit_op(e, AF_COMBINE_ADD);
+        emit_use(e, EMIT_LIB_ROW_LANES);
+        emit_use(e, EMIT_LIB_LANE_SUM);
+        emit_use(e, EMIT_LIB_ROW_CHUNKS);
         const char *to = emit_view_of(e, s->dst, "float"), *from = emit_view_of(e, s->src[0], "float"),
                    *lanes = emit_view_of(e, s->src[1], "float"), *shape = row_shape(e, s->src[0], s->flat),
                    *pitch = emit_size(e, "uint32_t", chunk_pitch(e, s->dst), "p%u_chunks", e->phase_no);
@@ -287,42 +289,42 @@ static const char *lane_tree_text(struct emit *e, const struct af_kstmt *s) {
                 step = emit_size(e, "uint32_t", chunk_pitch(e, s->dst), "p%u_chunks", e->phase_no);
         }
         if (sums_lanes(e, s)) {
-                emit_use(e, EMIT_LIB_LANE_SUM, AF_COMBINE_ADD);
+                emit_use(e, EMIT_LIB_LANE_SUM);
                 return emit_text(e, chunks ? "LaneSum(%s[%s], %s, %s, %s);" : "LaneSum(%s%s, %s, %s, %s);", to, column, lanes, rows, step);
         }
         if (s->src[1] == AF_NONE || chunks) { /* results of chunks in a loop are float sums: the others go through the workspace */
                 emit_fail(e, "a lane tree without scratch");
                 return "";
         }
-        const char *scratch = emit_view_of(e, s->src[1], type), *call = emit_call_of(s->combine);
+        const char *scratch = emit_view_of(e, s->src[1], type);
         bool pairs = af_combine_ordered(s->combine, e->phase->values[s->src[0]].dtype);
-        emit_use(e, pairs ? EMIT_LIB_LANE_TREE : EMIT_LIB_LANE_HALVES, s->combine);
-        return emit_text(e, "Lane%s%s(%s, %s, %s, %s);", pairs ? "Tree" : "Halves", call, to, lanes, scratch, rows);
+        emit_use(e, pairs ? EMIT_LIB_LANE_TREE : EMIT_LIB_LANE_HALVES);
+        return emit_text(e, "Lane%s<%s>(%s, %s, %s, %s);", pairs ? "Tree" : "Halves", emit_op(e, s->combine), to, lanes, scratch, rows);
 }
 
 static const char *row_levels_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *src = &e->phase->values[s->src[0]];
         const char *type = emit_type(src->dtype), *first = "0";
         uint32_t axis;
-        emit_use(e, EMIT_LIB_ROW_LEVELS, s->combine);
+        emit_use(e, EMIT_LIB_ROW_LEVELS);
         if (loop_axis(e, &axis))
                 first = emit_text(e, "s%u", axis);
         const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type), *pitch = level_pitch(e, s->dst);
-        return emit_text(e, "RowLevels%s(%s, %s, %s, %s, %s, %s, %u, %s);", emit_call_of(s->combine), to, from, first, emit_rows(e),
+        return emit_text(e, "RowLevels<%s>(%s, %s, %s, %s, %s, %s, %u, %s);", emit_op(e, s->combine), to, from, first, emit_rows(e),
                          emit_cols(e), pitch, e->phase->levels, emit_scalar(e, src->dtype, s->imm));
 }
 
 static const char *level_top_text(struct emit *e, const struct af_kstmt *s) {
         const char *type = emit_type(e->phase->values[s->src[0]].dtype);
-        emit_use(e, EMIT_LIB_LEVEL_TOP, s->combine);
+        emit_use(e, EMIT_LIB_LEVEL_TOP);
         const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type), *pitch = level_pitch(e, s->src[0]);
-        return emit_text(e, "LevelTop%s(%s, %s, %s, %s, %u);", emit_call_of(s->combine), to, from, emit_cols(e), pitch, e->phase->levels);
+        return emit_text(e, "LevelTop<%s>(%s, %s, %s, %s, %u);", emit_op(e, s->combine), to, from, emit_cols(e), pitch, e->phase->levels);
 }
 
 static const char *scan_text(struct emit *e, const struct af_kstmt *s) {
         const char *type = emit_type(e->phase->values[s->dst].dtype);
-        emit_use(e, EMIT_LIB_COPY, AF_COMBINE_ADD);
-        emit_use(e, EMIT_LIB_SCAN_ROWS, AF_COMBINE_ADD);
+        emit_use(e, EMIT_LIB_COPY);
+        emit_use(e, EMIT_LIB_SCAN_ROWS);
         const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type), *row = emit_view_of(e, s->src[1], type);
         const char *pitch = emit_size(e, "uint32_t", e->stage->pitch, "p%u_pitch%u", e->phase_no, (uint32_t)(e->stage - e->phase->stages));
         return emit_text(e, "ScanRows<%s, %s, %s>(%s, %s, %s, %s, %s, %s);", type, s->back ? "true" : "false",
@@ -337,10 +339,10 @@ static const char *expand_text(struct emit *e, const struct af_kstmt *s) {
         const char *pitch = emit_size(e, "uint32_t", st->pitch, "p%u_pitch%u", e->phase_no, (uint32_t)(st - e->phase->stages));
         const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type);
         if (src->hold == AF_HOLD_ROW) {
-                emit_use(e, EMIT_LIB_EXPAND_ROW, AF_COMBINE_ADD);
+                emit_use(e, EMIT_LIB_EXPAND_ROW);
                 return emit_text(e, "ExpandRow(%s, %s, %s, %s, %s);", to, from, emit_rows(e), emit_cols(e), pitch);
         }
-        emit_use(e, EMIT_LIB_EXPAND_COLUMN, AF_COMBINE_ADD);
+        emit_use(e, EMIT_LIB_EXPAND_COLUMN);
         const char *blocks = emit_view_of(e, s->src[1], type);
         if (src->hold == AF_HOLD_COLUMN)
                 return emit_text(e, "ExpandColumn(%s, %s, %s, %s, %s, %s);", to, from, blocks, emit_rows(e), emit_cols(e), pitch);
@@ -358,7 +360,7 @@ static const char *fill_text(struct emit *e, const struct af_kstmt *s) {
 static const char *copy_text(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *v = &e->phase->values[s->src[0]];
         const char *type = emit_type(v->dtype), *n = emit_count(e, s->src[0]);
-        emit_use(e, EMIT_LIB_COPY, AF_COMBINE_ADD);
+        emit_use(e, EMIT_LIB_COPY);
         const char *to = emit_view_of(e, s->dst, type), *from = emit_view_of(e, s->src[0], type);
         return emit_text(e, "CopyBits(%s, %s, %s);", to, from, v->dtype == AF_DTYPE_MASK ? emit_text(e, "%s / 8", n) : n);
 }
@@ -397,30 +399,31 @@ static const char *stmt_text(struct emit *e, const struct af_kstmt *s) {
         return "";
 }
 
-/* All views of one type from the i-th on, in lines that are not too long. */
+/* All views of one type from the i-th on. */
 static void declare_type(struct emit *e, uint32_t i) {
-        const char *type = e->views[i].type, *line = NULL;
+        const char *type = e->views[i].type, **items = af_arena_calloc(&e->arena, e->n_views, sizeof(*items));
+        if (!items) {
+                e->error = -ENOMEM;
+                return;
+        }
         for (; i < e->n_views; i++) {
                 const struct emit_view *w = &e->views[i];
-                if (strcmp(w->type, type) != 0)
-                        continue;
-                if (line && strlen(line) > EMIT_LONG) {
-                        emit_line(e, "%s;", line);
-                        line = NULL;
-                }
-                line = line ? emit_text(e, "%s, %s = At<%s>(%s, %u)", line, w->name, type, base_names[w->place], w->offset)
-                            : emit_text(e, "LocalTensor<%s> %s = At<%s>(%s, %u)", type, w->name, type, base_names[w->place], w->offset);
+                if (strcmp(w->type, type) == 0)
+                        items[i] = emit_text(e, "%s(%s, %u)", w->name, base_names[w->place], w->offset);
         }
-        emit_line(e, "%s;", line);
+        emit_declare(e, emit_text(e, "View<%s>", type), items, e->n_views);
 }
 
-void emit_declare_views(struct emit *e) {
+void emit_declare_views(struct emit *e, const struct af_stage *st, const struct af_stage *rest) {
         e->n_views = 0;
         memset(e->n_slots, 0, sizeof(e->n_slots));
-        for (uint32_t i = 0; i < e->stage->n_stmts; i++) {
-                const struct af_kstmt *s = &e->phase->stmts[e->stage->first_stmt + i];
-                if (!s->pick.queued)
-                        stmt_text(e, s); /* for the views that it names */
+        for (; st; st = rest, rest = NULL) {
+                e->stage = st;
+                for (uint32_t i = 0; i < st->n_stmts; i++) {
+                        const struct af_kstmt *s = &e->phase->stmts[st->first_stmt + i];
+                        if (!s->pick.queued)
+                                stmt_text(e, s); /* for the views that it names */
+                }
         }
         for (uint32_t i = 0; i < e->n_views; i++) {
                 uint32_t first = 0;

@@ -125,14 +125,12 @@ int sched_open_part(struct whole *w, const struct part *p, const struct af_regio
         return r ? r : sched_part_init(s);
 }
 
-/* UB of the kernel is that of the phase that takes most. */
 static void add_phase(struct af_kernel *k, const struct sched *s, const struct af_phase *ph) {
         k->phases[k->n_phases++] = *ph;
         k->block_dim = AF_MAX(k->block_dim, ph->blocks);
         k->hbm_bytes += ph->hbm_bytes;
         k->modelled_cycles += ph->cycles + (ph->sync_before ? (uint64_t)s->soc->sync_all_cycles : 0);
         k->needs_sync_all |= ph->sync_before;
-        k->ub_bytes = AF_MAX(k->ub_bytes, (uint32_t)af_phase_ub_bytes(ph));
 }
 
 static int add_part(struct af_kernel *k, const struct sched *s, const struct part_plan *plan) {
@@ -217,6 +215,8 @@ static int build_group(struct whole *w, const struct af_group *group, struct af_
         int r = build(w, group, k);
         if (!r && !bound_blocks(k, w->soc))
                 r = unfit(w, "sizes beyond 64 bits");
+        if (!r)
+                sched_share_ub(k, w->soc);
         if (!r && k->n_phases)
                 r = sched_timeline(w->s, k);
         if (w->s)

@@ -154,7 +154,18 @@ struct af_stage { /* statements in order: loads, then compute, then stores */
         uint32_t rows, inner, pitch;   /* of a full tile, elements */
         uint32_t load_bytes,
                 store_bytes; /* of one buffer of its queues: each stage has its own, so that turns of other stages do not hold them */
-        bool prologue;       /* once per block, before its tiles; its loads stay (RESIDENT) */
+        uint32_t load_queue, store_queue; /* which of the layout's these are */
+        bool prologue;                    /* once per block, before its tiles; its loads stay (RESIDENT) */
+};
+/* What InitBuffer lays out in UB, once for a run of phases that have room for it side by side. */
+#define AF_UB_QUEUES 6u /* of each kind; so many buffers too: as there are flags between two pipes */
+struct af_ub_queue {
+        uint32_t bytes, buffers; /* of one buffer; how many */
+};
+struct af_ub {
+        struct af_ub_queue loads[AF_UB_QUEUES], stores[AF_UB_QUEUES];
+        uint32_t n_loads, n_stores;
+        uint32_t resident_bytes, calc_bytes;
 };
 /*
  * Positions put in the order of the rows that an index names (docs/schedule.md): each source takes a slice of the index apart into bins by
@@ -194,6 +205,8 @@ struct af_phase {
         uint32_t levels;                      /* LEVELS */
         uint32_t load_buffers, store_buffers; /* 1 or 2 per queue */
         uint32_t load_bytes, store_bytes, calc_bytes, resident_bytes;
+        bool joins;                 /* the layout of the phase before is this one's too */
+        struct af_ub ub;            /* of this phase and those that join it; !joins */
         uint64_t hbm_bytes, cycles; /* modelled */
         const char *what;           /* for comments: "elementwise", "pack an input", ... */
         bool sync_before;           /* all cores meet first: something that it reads was written by other cores */
@@ -206,7 +219,7 @@ struct af_kernel {
         struct af_phase *phases;
         uint32_t n_args, n_regions, n_phases;
         uint32_t block_dim;
-        uint32_t ub_bytes; /* of the phase that takes most; phases lay UB out one after another */
+        uint32_t ub_bytes; /* of the layout that takes most; layouts follow one another */
         uint64_t workspace_bytes;
         uint32_t workspace_x,
                 block_dim_x; /* with symbols: expression of the graph plus one, of which the number is the value at the hints; 0 */
@@ -238,8 +251,9 @@ bool af_schedule_ask(struct af_arena *scratch, const struct af_soc *soc, const s
 bool af_schedule_fusable(void *soc, const struct af_graph *g, const uint32_t *nodes, uint32_t n_nodes, const char **ret_why);
 /* Tiles of a BLOCK axis (size.h). False where that does not fit. */
 bool af_axis_tiles(const struct af_graph *g, const struct af_axis *x, int64_t *ret);
-/* UB that a phase takes with its numbers of buffers. */
+/* UB that a phase takes with its numbers of buffers; that a layout takes. */
 uint64_t af_phase_ub_bytes(const struct af_phase *p);
+uint64_t af_ub_bytes(const struct af_ub *ub);
 /* Element count of a value's full tile in calls of count form; 0 for scratch. */
 uint32_t af_kvalue_elements(const struct af_phase *p, const struct af_kvalue *v);
 /* Elements from line to line of a RAW value, or of what a TABLE is for; and the lines of a full tile. */

@@ -175,6 +175,8 @@ int sched_plan(struct sched *s, uint32_t choice, struct pass *passes, uint32_t *
 /* sides.c: which reductions run across tiles under a choice, and which nodes stand behind them. 0 or UNFIT: the choice is none. */
 int sched_sides(struct sched *s, uint32_t choice) AF_WARN_UNUSED;
 
+/* layout.c: which phases share queues and buffers, and these. */
+void sched_share_ub(struct af_kernel *k, const struct af_soc *soc);
 /* scan.c: whether the part is one running sum; its axes; its pass. 0, -ENOMEM, UNFIT. */
 bool sched_is_scan(const struct sched *s);
 int sched_scan_init(struct sched *s) AF_WARN_UNUSED;

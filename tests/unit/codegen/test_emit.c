@@ -110,7 +110,7 @@ Test(codegen_emit, names_do_not_show) {
 Test(codegen_emit, only_what_is_used_is_there) {
         struct emitted e;
         emit_file(&e, "tf_abs_relu_exp", "pointwise_fusion_kernel");
-        cr_expect(has(&e, "Load(") && has(&e, "Store("));
+        cr_expect(has(&e, "Move<LOAD>(") && has(&e, "Move<STORE>(") && !has(&e, "FloatBits") && !has(&e, "CopyBits"));
         cr_expect(!has(&e, "RowLanes") && !has(&e, "ExpandRow") && !has(&e, "SyncAll") && !has(&e, "__schedmode__"));
         cr_expect(has(&e, "KERNEL_TYPE_AIV_ONLY"));
         done(&e);

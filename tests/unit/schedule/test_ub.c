@@ -76,6 +76,38 @@ static void check_phase(const struct af_kernel *k, const struct af_phase *p, con
         cr_assert_leq(af_phase_ub_bytes(p), soc->ub_bytes);
 }
 
+static uint32_t shared_phases;
+
+/* Each phase's queues are among those of its layout, one for each stage, large enough; and layouts fit. */
+static void check_layouts(const struct af_kernel *k, const struct af_soc *soc) {
+        const struct af_ub *ub = NULL;
+        for (uint32_t i = 0; i < k->n_phases; i++) {
+                const struct af_phase *p = &k->phases[i];
+                uint32_t loads = 0, stores = 0;
+                ub = p->joins ? ub : &p->ub;
+                shared_phases += p->joins;
+                cr_assert_not_null(ub);
+                cr_assert(p->calc_bytes <= ub->calc_bytes && p->resident_bytes <= ub->resident_bytes);
+                for (uint32_t s = 0; s < p->n_stages; s++) {
+                        const struct af_stage *st = &p->stages[s];
+                        if (st->load_bytes && !st->prologue) {
+                                cr_assert(st->load_queue < ub->n_loads && !(loads >> st->load_queue & 1));
+                                cr_assert_leq(st->load_bytes, ub->loads[st->load_queue].bytes);
+                                cr_assert_eq(p->load_buffers, ub->loads[st->load_queue].buffers);
+                                loads |= 1u << st->load_queue;
+                        }
+                        if (st->store_bytes) {
+                                cr_assert(st->store_queue < ub->n_stores && !(stores >> st->store_queue & 1));
+                                cr_assert_leq(st->store_bytes, ub->stores[st->store_queue].bytes);
+                                cr_assert_eq(p->store_buffers, ub->stores[st->store_queue].buffers);
+                                stores |= 1u << st->store_queue;
+                        }
+                }
+                cr_assert_leq(af_ub_bytes(ub), k->ub_bytes);
+        }
+        cr_assert_leq(k->ub_bytes, soc->ub_bytes);
+}
+
 static void check_seed(uint64_t seed, struct af_soc *soc) {
         struct af_arena arena;
         struct af_fragment f;
@@ -95,9 +127,11 @@ static void check_seed(uint64_t seed, struct af_soc *soc) {
                         const char *why;
                         n = kernel_group_grow(&g, soc, &nodes[at], g.n_nodes - at, 24);
                         cr_assert_eq(kernel_group_make(&g, &users, &nodes[at], n, &group), 0);
-                        if (af_schedule_build(&g, &group, soc, &k, &why) == 0)
-                                for (uint32_t i = 0; i < k->n_phases; i++)
-                                        check_phase(k, &k->phases[i], soc);
+                        if (af_schedule_build(&g, &group, soc, &k, &why) != 0)
+                                continue;
+                        for (uint32_t i = 0; i < k->n_phases; i++)
+                                check_phase(k, &k->phases[i], soc);
+                        check_layouts(k, soc);
                 }
         }
         af_arena_deinit(&arena);
@@ -108,6 +142,7 @@ Test(schedule_ub, random_kernels_never_overlap) {
         kernel_soc(&soc);
         for (uint64_t seed = 0; seed < 60; seed++)
                 check_seed(seed, &soc);
+        cr_assert_gt(shared_phases, 0);
 }
 
 Test(schedule_ub, nor_in_a_small_buffer) {
