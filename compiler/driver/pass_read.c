@@ -200,6 +200,15 @@ static int copy_before_reshapes(struct af_job *job, uint32_t n_old, const bool *
         return 0;
 }
 
+/* The copy of an output falls back as the node whose value the sender has there. */
+static void own_copy(const struct af_job *job, uint32_t output, struct af_node *copy) {
+        const struct af_value *v = &job->read.values[job->read.outputs[output].value];
+        if (v->kind != AF_VALUE_NODE)
+                return;
+        copy->source = job->read.nodes[v->index].source;
+        copy->piece = true;
+}
+
 /* The lists are copied: the passes before this one keep theirs, and copies of values are appended. */
 static int copy_lists(struct af_job *job) {
         struct af_graph *g = &job->graph;
@@ -236,6 +245,7 @@ int af_pass_outputs(struct af_job *job) {
                 int r = add_copy(g, o->value, o->strides, &o->value);
                 if (r)
                         return r;
+                own_copy(job, i, &g->nodes[g->n_nodes - 1]);
         }
         bool *dense = af_arena_calloc(job->arena, n_old, sizeof(*dense));
         if (!dense)

@@ -49,6 +49,19 @@ static void give_reasons(struct af_job *job) {
                         job->fusion.decisions[i].reason = fallback[job->fusion.decisions[i].consumer];
 }
 
+/* A copy that the outputs pass put in and no node of the sender's stands for: nobody could run it. */
+static int refuse_lone_copies(struct af_job *job) {
+        int r = 0;
+        for (uint32_t i = 0; i < job->graph.n_nodes; i++) {
+                const char *why = job->canonical[i] == AF_NONE ? job->fusion.fallback[i] : NULL;
+                for (uint32_t k = 0; why && k < job->graph.n_outputs; k++)
+                        if (job->graph.outputs[k].value == job->graph.nodes[i].out[0])
+                                af_diag_error(job->diags, "outputs", "output %u cannot be stored with its strides: %s", k, why);
+                r = why ? AF_DRIVER_E_INVALID : r;
+        }
+        return r;
+}
+
 int af_job_pin_pieces(struct af_job *job) {
         bool any = false;
         for (uint32_t i = 0; i < job->graph.n_nodes; i++)
@@ -57,7 +70,8 @@ int af_job_pin_pieces(struct af_job *job) {
         if (any && ++job->n_rounds >= MAX_ROUNDS)
                 for (uint32_t i = 0; i < job->read.n_nodes; i++)
                         pin(job, i, NULL);
-        if (!any)
-                give_reasons(job);
-        return any ? AF_PASS_AGAIN : 0;
+        if (any)
+                return AF_PASS_AGAIN;
+        give_reasons(job);
+        return refuse_lone_copies(job);
 }

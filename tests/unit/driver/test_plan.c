@@ -292,3 +292,22 @@ Test(plan, bytes_that_are_not_canonical_are_refused) {
         af_buf_deinit(&canon);
         af_buf_deinit(&plan);
 }
+
+/* What no kernel can copy and no node of the sender's stands for is an error that names the output, never a step without a node. */
+Test(plan, an_output_that_nobody_could_store_is_refused) {
+        static const char text[] = "{\"schema\":\"autofuse.fragment/"
+                                   "1\",\"symbols\":[{\"name\":\"s\",\"min\":0,\"max\":99}],\"inputs\":[{\"name\":\"x\",\"dtype\":"
+                                   "\"float32\",\"shape\":[\"s\",\"s\"],\"strides\":[\"s\",0]}],\"nodes\":[],\"outputs\":[{\"value\":\"x\","
+                                   "\"strides\":[\"s\",1]}]}";
+        struct af_buf canon = AF_BUF_INIT, plan = AF_BUF_INIT, lines = AF_BUF_INIT;
+        struct af_diags diags = {0};
+        cr_assert_eq(af_driver_canonicalise(text, strlen(text), &canon, NULL, &diags), 0);
+        cr_assert_eq(af_driver_plan(&env, canon.data, canon.size, NULL, &plan, &diags), AF_DRIVER_E_INVALID);
+        af_diags_format(&diags, &lines);
+        af_buf_put_u8(&lines, 0);
+        cr_assert_not_null(strstr((const char *)lines.data, "output 0"), "%s", (const char *)lines.data);
+        af_diags_deinit(&diags);
+        af_buf_deinit(&canon);
+        af_buf_deinit(&plan);
+        af_buf_deinit(&lines);
+}
