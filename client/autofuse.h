@@ -394,11 +394,11 @@ bool autofuse_bundle_kernel(const struct autofuse_bundle *bundle, uint32_t index
 bool autofuse_bundle_decision(const struct autofuse_bundle *bundle, uint32_t index, struct autofuse_decision_info *ret_info);
 
 /*
- * A bundle of a fragment with symbols is a form: sizes in the functions above are those at the symbols' hints. Fills it in for one value
- * per symbol, in the order in which they were added: *ret_solved is a bundle of its own (autofuse_bundle_unref it) that shares the kernels,
- * and can be run and looked at. What was solved lately is kept: the same values again cost a look-up. Without symbols: the bundle itself,
- * once more. E_SHAPE: a value outside its symbol's range or not a multiple, or a node that would take the maximum or
- * minimum of nothing (the text names it); E_ARGUMENT, E_MEMORY.
+ * A bundle of a fragment with symbols is a form: sizes in the functions above are those at a middling value of each symbol. Fills it in for
+ * one value per symbol, in the order in which they were added: *ret_solved is a bundle of its own (autofuse_bundle_unref it) that shares
+ * the kernels, and can be run and looked at. What was solved lately is kept: the same values again cost a look-up. Without symbols: the
+ * bundle itself, once more. E_SHAPE: a value outside its symbol's range or not a multiple, or a node that would take the maximum or minimum
+ * of nothing (the text names it); E_ARGUMENT, E_MEMORY.
  */
 enum autofuse_status autofuse_bundle_solve(struct autofuse_bundle *bundle, const int64_t *symbols, uint32_t n_symbols,
                                            struct autofuse_bundle **ret_solved, struct autofuse_error **ret_error) AUTOFUSE_CHECK;
@@ -486,6 +486,10 @@ enum autofuse_status autofuse_server_stats(struct autofuse_context *context, cha
 /* Drops every entry of the server's store: for its own user and root. *ret_json may be NULL; free() the text. */
 enum autofuse_status autofuse_server_clear(struct autofuse_context *context, char **ret_json,
                                            struct autofuse_error **ret_error) AUTOFUSE_CHECK;
+
+/* The Ascend C of a bundle's kernel, as the server's store has it; free() the text. E_NOT_FOUND where the store has it no longer. */
+enum autofuse_status autofuse_kernel_source(struct autofuse_context *context, const struct autofuse_bundle *bundle, uint32_t kernel,
+                                            char **ret_source, struct autofuse_error **ret_error) AUTOFUSE_CHECK;
 
 #ifdef __cplusplus
 }

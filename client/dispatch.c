@@ -189,6 +189,7 @@ int af_dispatch(struct autofuse_context *ctx, struct af_incoming *in, const char
                 break;
         case AF_FRAME_STATS:
         case AF_FRAME_CLEAR:
+        case AF_FRAME_SOURCE:
                 if (req && req->kind != AF_REQUEST_SUBMIT)
                         on_text(ctx, req, in);
                 break;

@@ -177,14 +177,18 @@ static void distrust(struct autofuse_context *ctx, const char *why) {
 }
 
 static void encode(struct af_connection *conn, const struct autofuse_request *req, uint64_t now) {
-        static const enum af_frame_type types[] = {
-                [AF_REQUEST_SUBMIT] = AF_FRAME_SUBMIT, [AF_REQUEST_STATS] = AF_FRAME_STATS, [AF_REQUEST_CLEAR] = AF_FRAME_CLEAR};
+        static const enum af_frame_type types[] = {[AF_REQUEST_SUBMIT] = AF_FRAME_SUBMIT,
+                                                   [AF_REQUEST_STATS] = AF_FRAME_STATS,
+                                                   [AF_REQUEST_CLEAR] = AF_FRAME_CLEAR,
+                                                   [AF_REQUEST_SOURCE] = AF_FRAME_SOURCE};
         uint64_t left_ms = req->deadline_ns > now ? (req->deadline_ns - now) / 1000000 + 1 : 1;
         struct af_frame_header h = {.type = types[req->kind],
                                     .request_id = req->id,
                                     .deadline_ms = (uint32_t)AF_MIN(left_ms, (uint64_t)UINT32_MAX),
                                     .priority = req->priority};
         size_t start = af_frame_begin(&conn->out, &h);
+        if (req->kind == AF_REQUEST_SOURCE)
+                af_frame_field(&conn->out, AF_TAG_KEY, req->kernel.bytes, sizeof(req->kernel.bytes));
         if (req->kind == AF_REQUEST_SUBMIT) {
                 af_frame_field(&conn->out, AF_TAG_CANON, req->prepared->canon, req->prepared->n_canon);
                 if (req->lookup_only)

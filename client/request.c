@@ -381,8 +381,8 @@ enum autofuse_status autofuse_compile_text(struct autofuse_context *context, con
         return status == AUTOFUSE_OK ? af_compile_prepared(context, prepared, &o, ret_bundle, ret_error) : status;
 }
 
-/* STATS and CLEAR: a question with a text as answer. */
-static enum autofuse_status ask(struct autofuse_context *ctx, enum af_request_kind kind, char **ret_text,
+/* A question with a text as answer. kernel: SOURCE; else NULL. */
+static enum autofuse_status ask(struct autofuse_context *ctx, enum af_request_kind kind, const struct af_digest *kernel, char **ret_text,
                                 struct autofuse_error **ret_error) {
         struct autofuse_submit_options o = AUTOFUSE_SUBMIT_INIT;
         if (!ctx)
@@ -392,6 +392,8 @@ static enum autofuse_status ask(struct autofuse_context *ctx, enum af_request_ki
         struct autofuse_request *req = request_new(ctx, kind, &o);
         if (!req)
                 return af_error_set_memory(ret_error);
+        if (kernel)
+                req->kernel = *kernel;
         enum autofuse_status status = start(ctx, req, ret_error);
         if (status == AUTOFUSE_OK)
                 status = request_complete(req, -1, ret_error);
@@ -404,9 +406,17 @@ static enum autofuse_status ask(struct autofuse_context *ctx, enum af_request_ki
 }
 
 enum autofuse_status autofuse_server_stats(struct autofuse_context *context, char **ret_json, struct autofuse_error **ret_error) {
-        return ask(context, AF_REQUEST_STATS, ret_json, ret_error);
+        return ask(context, AF_REQUEST_STATS, NULL, ret_json, ret_error);
 }
 
 enum autofuse_status autofuse_server_clear(struct autofuse_context *context, char **ret_json, struct autofuse_error **ret_error) {
-        return ask(context, AF_REQUEST_CLEAR, ret_json, ret_error);
+        return ask(context, AF_REQUEST_CLEAR, NULL, ret_json, ret_error);
+}
+
+enum autofuse_status autofuse_kernel_source(struct autofuse_context *context, const struct autofuse_bundle *bundle, uint32_t kernel,
+                                            char **ret_source, struct autofuse_error **ret_error) {
+        const struct af_bundle_kernel *k = bundle ? af_bundle_at(af_bundle_tables(bundle), AF_SECTION_KERNELS, kernel) : NULL;
+        if (!k || !ret_source)
+                return af_error_set(ret_error, AUTOFUSE_E_ARGUMENT, "autofuse_kernel_source: no such kernel, or no place for its source");
+        return ask(context, AF_REQUEST_SOURCE, &k->key, ret_source, ret_error);
 }

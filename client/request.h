@@ -7,12 +7,13 @@
 #define AF_REQUEST_MAX_LOST  3 /* connections that broke while it was under way */
 #define AF_REQUEST_MAX_TRIES 3 /* retryable errors other than busy and draining */
 
-enum af_request_kind { AF_REQUEST_SUBMIT, AF_REQUEST_STATS, AF_REQUEST_CLEAR };
+enum af_request_kind { AF_REQUEST_SUBMIT, AF_REQUEST_STATS, AF_REQUEST_CLEAR, AF_REQUEST_SOURCE };
 enum af_request_state { AF_REQUEST_PENDING /* to be sent at send_at_ns */, AF_REQUEST_SENT, AF_REQUEST_DONE };
 
 struct autofuse_request {
         struct autofuse_context *ctx; /* a reference */
         struct af_prepared *prepared; /* SUBMIT: a reference */
+        struct af_digest kernel;      /* SOURCE: its key */
         struct autofuse_request *prev, *next;
         bool linked;
         enum af_request_kind kind;
@@ -39,7 +40,7 @@ struct autofuse_request {
         struct af_content *content;   /* SUBMIT */
         enum autofuse_hit hit;
         uint64_t compile_us;
-        char *text; /* STATS, CLEAR: malloc'd */
+        char *text; /* STATS, CLEAR, SOURCE: malloc'd */
 };
 
 /* Links a new request: it gets an id and is sent when the connection can take it. */

@@ -271,6 +271,26 @@ static void on_clear(struct af_conn *conn, uint64_t id) {
                 on_stats(conn, AF_FRAME_CLEAR, id);
 }
 
+/* The source of a kernel, as the store has it. */
+static void on_source(struct af_conn *conn, uint64_t id, const uint8_t *body, size_t n) {
+        struct af_record_source source = {0};
+        struct af_blob *record = NULL;
+        struct af_field f;
+
+        if (!af_frame_find(body, n, AF_TAG_KEY, 32, &f)) {
+                protocol_error(conn, "a question for a source names no kernel");
+                return;
+        }
+        record = af_lookup_record(conn->core, AF_TABLE_SOURCES, f.p, 32);
+        if (record && af_record_source_read(record, &source) == 0)
+                af_reply_text(conn, AF_FRAME_SOURCE, id, (const char *)source.source->data, source.source->size);
+        else
+                af_reply_error(conn, id, AF_ERROR_NOT_FOUND, false, "the store does not have this kernel's source");
+        af_blob_unref(source.source);
+        af_blob_unref(record);
+        free(source.symbol);
+}
+
 /* What people ask, and their tools. */
 static void on_question(struct af_conn *conn, const struct af_frame_header *h, const uint8_t *body, size_t n) {
         if (h->type == AF_FRAME_STATS)
@@ -279,6 +299,8 @@ static void on_question(struct af_conn *conn, const struct af_frame_header *h, c
                 on_watch(conn, h->request_id);
         else if (h->type == AF_FRAME_HISTORY)
                 af_conn_on_history(conn, h->request_id, body, n);
+        else if (h->type == AF_FRAME_SOURCE)
+                on_source(conn, h->request_id, body, n);
         else
                 af_conn_on_why(conn, h->request_id, body, n);
 }
@@ -314,6 +336,7 @@ void af_conn_on_frame(struct af_conn *conn, const struct af_frame_header *h, con
         case AF_FRAME_WATCH:
         case AF_FRAME_HISTORY:
         case AF_FRAME_WHY:
+        case AF_FRAME_SOURCE:
                 on_question(conn, h, body, n);
                 break;
         case AF_FRAME_CLEAR:

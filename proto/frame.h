@@ -41,6 +41,7 @@ enum af_frame_type {
         AF_FRAME_MAINTAIN = 16, /* client (same user or root): QUERY; server: PROGRESS, then JSON in TEXT, an export with its file (n_fds 1,
                                    BUNDLE_BYTES) */
         AF_FRAME_IMPORT = 17,   /* client (same user or root): KEY, SOC, TOOLCHAIN, TWIN, CANON, BUNDLE; server: JSON in TEXT */
+        AF_FRAME_SOURCE = 18,   /* client: the 32 bytes of a kernel's key in KEY; server: its source in TEXT */
 };
 
 enum af_frame_tag {

@@ -22,7 +22,8 @@ def installed(build: str, scratch: str) -> str:
     """The prefix of the build's own installation below scratch."""
     tools = [t for t in ("/usr/bin/meson", shutil.which("meson")) if t and os.path.exists(t)]
     for meson in tools:  # the one that set the build up
-        done = subprocess.run([meson, "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", scratch], capture_output=True, text=True)
+        command = [meson, "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", scratch]
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode == 0:
             found = glob.glob(glob.escape(scratch) + "/**/bin/autofused", recursive=True)
             assert len(found) == 1, found
@@ -52,8 +53,8 @@ def main() -> None:
         shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
         carry(installed(o.build, os.path.join(scratch, "dest")), os.path.join(source, "autofuse", "_native"))
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        subprocess.run([o.python, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--wheel-dir", o.out,
-                        f"--config-settings=--build-option=--plat-name={platform}", source], check=True)
+        subprocess.run([o.python, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation",
+                        "--wheel-dir", o.out, f"--config-settings=--build-option=--plat-name={platform}", source], check=True)
 
 
 if __name__ == "__main__":

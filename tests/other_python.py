@@ -9,8 +9,8 @@ VENV = os.path.join(os.environ.get('AF_BUILD_ROOT', os.path.join(ROOT, 'build'))
 
 
 def need(*modules):
-    """Goes on where these modules are: in this Python, else in the other one, which runs the script again; else the test is skipped (exit 77).
-    Call it first."""
+    """Goes on where these modules are: in this Python, else in the other one, which runs the script again; else the test is skipped
+    (exit 77). Call it first."""
     lacking = [m for m in modules if importlib.util.find_spec(m) is None]
     if not lacking:
         return

@@ -11,12 +11,12 @@
 """
 from autofuse.bundle import Bundle, FrameworkStep, KernelStep
 from autofuse.context import Context, MemoStats, Progress, Request, default_context
-from autofuse.errors import (ArgumentError, AutofuseError, CallbackError, Canceled, CompileError, DeadlineExceeded, Invalid, KernelError, NotFound,
-                             OutOfMemory, ShapeError, TargetError, Timeout, Unavailable)
+from autofuse.errors import (ArgumentError, AutofuseError, CallbackError, Canceled, CompileError, DeadlineExceeded, Invalid, KernelError,
+                             NotFound, OutOfMemory, ShapeError, TargetError, Timeout, Unavailable)
 from autofuse.fragment import DTYPE_SIZE, DTYPES, Fragment
 from autofuse.run import Run
 
 __version__ = "0.1.0"
 __all__ = ["ArgumentError", "AutofuseError", "Bundle", "CallbackError", "Canceled", "CompileError", "Context", "DTYPES", "DTYPE_SIZE",
-           "DeadlineExceeded", "Fragment", "FrameworkStep", "Invalid", "KernelError", "KernelStep", "MemoStats", "NotFound", "OutOfMemory", "Progress",
-           "Request", "Run", "ShapeError", "TargetError", "Timeout", "Unavailable", "default_context"]
+           "DeadlineExceeded", "Fragment", "FrameworkStep", "Invalid", "KernelError", "KernelStep", "MemoStats", "NotFound",
+           "OutOfMemory", "Progress", "Request", "Run", "ShapeError", "TargetError", "Timeout", "Unavailable", "default_context"]

@@ -159,7 +159,7 @@ def _address(pointer: Any) -> int:
 
 
 class Bundle:
-    """A bundle outlives its context and fragment. Sizes of a bundle with symbols are those at their hints: solve() gives one for given sizes."""
+    """A bundle outlives its context and fragment. What one with symbols says of sizes is an example: solve() gives one for given sizes."""
 
     def __init__(self, handle: Any, symbols: Sequence[str] = ()) -> None:
         self.handle = ffi.gc(handle, lib().autofuse_bundle_unref)
@@ -178,8 +178,9 @@ class Bundle:
     def info(self) -> Info:
         i = ffi.new("struct autofuse_bundle_info *")
         lib().autofuse_bundle_info(self.handle, i)
-        return Info(HITS[i.hit], i.compile_us, i.n_steps, i.n_kernel_steps, i.n_framework_steps, i.n_nodes_fused, i.n_kernels, i.n_inputs,
-                    i.n_outputs, i.n_buffers, i.n_decisions, i.temp_bytes, i.hbm_bytes, i.bundle_bytes, text(i.fragment), text(i.environment))
+        counts = (i.n_steps, i.n_kernel_steps, i.n_framework_steps, i.n_nodes_fused, i.n_kernels, i.n_inputs, i.n_outputs, i.n_buffers,
+                  i.n_decisions)
+        return Info(HITS[i.hit], i.compile_us, *counts, i.temp_bytes, i.hbm_bytes, i.bundle_bytes, text(i.fragment), text(i.environment))
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
@@ -217,8 +218,8 @@ class Bundle:
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         return tuple(
-            Decision(DECISION_KINDS[d.kind], d.consumer, d.producer, text(d.consumer_name), text(d.producer_name), text(d.rule), text(d.reason),
-                     d.step, d.bytes_saved) for d in self._each("decision"))
+            Decision(DECISION_KINDS[d.kind], d.consumer, d.producer, text(d.consumer_name), text(d.producer_name), text(d.rule),
+                     text(d.reason), d.step, d.bytes_saved) for d in self._each("decision"))
 
     def solve(self, symbols: Sequence[int]) -> "Bundle":
         """The bundle for these sizes, one per symbol in the order in which they were added. What was solved lately is a look-up."""
@@ -231,9 +232,10 @@ class Bundle:
         from autofuse.run import Run
         return Run(self, host_call, threads)
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], temp: int = 0, host_call: "HostCall | None" = None, threads: int = 1) -> None:
-        """Runs all steps once. inputs, outputs: addresses, None where nothing is wanted, or objects with the buffer protocol, whose sizes are
-        checked. temp: address of temp_bytes aligned to 512, or 0."""
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], temp: int = 0, host_call: "HostCall | None" = None,
+            threads: int = 1) -> None:
+        """Runs all steps once. inputs, outputs: addresses, None where nothing is wanted, or objects with the buffer protocol, whose sizes
+        are checked. temp: address of temp_bytes aligned to 512, or 0."""
         from autofuse.run import Run
         Run(self, host_call, threads).with_buffers(inputs, outputs, temp)
 
@@ -242,7 +244,8 @@ class Bundle:
         error = new_error()
         pointers = ffi.new("uintptr_t[]", list(args) or 1)
         n = self.kernels[kernel].block_dim - first_block if n_blocks is None else n_blocks
-        check(lib().autofuse_kernel_launch(self.handle, kernel, ffi.cast("void **", pointers), ffi.NULL, len(args), first_block, n, error), error)
+        where = ffi.cast("void **", pointers)
+        check(lib().autofuse_kernel_launch(self.handle, kernel, where, ffi.NULL, len(args), first_block, n, error), error)
 
 
 HostCall = Callable[[FrameworkStep, list[int], list[int]], None]

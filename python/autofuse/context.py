@@ -174,7 +174,7 @@ class Context:
             raise
 
     def _ensure_server(self) -> bool:
-        """Whether a server was started. Where that fails: one warning, then Unavailable; later requests look for a server, but start none."""
+        """Whether a server was started. Where that fails: one warning, and Unavailable; later requests look for one, but start none."""
         with self._starting:
             if self._start_failed:
                 return False
@@ -206,6 +206,15 @@ class Context:
         """Drops every memo entry; bundles in use stay valid."""
         lib().autofuse_context_forget(self._open().pointer)
 
+    def kernel_source(self, bundle: Bundle, kernel: int) -> str:
+        """The Ascend C of a bundle's kernel, from the server's store; NotFound where it has it no longer."""
+        made, error = ffi.new("char **"), new_error()
+        check(lib().autofuse_kernel_source(self._open().pointer, bundle.handle, kernel, made, error), error)
+        try:
+            return text(made[0])
+        finally:
+            _ffi.free(made[0])
+
     def server_stats(self) -> dict[str, Any]:
         """The server's counters."""
         made, error = ffi.new("char **"), new_error()
@@ -216,7 +225,7 @@ class Context:
             _ffi.free(made[0])
 
     def close(self) -> None:
-        """Ends this object's use of the context, once calls under way return; requests and bundles stay valid. Also done by the collector."""
+        """Ends this object's use of the context, once calls under way return; requests and bundles stay valid."""
         self._handle = None
 
     def _open(self) -> _Handle:

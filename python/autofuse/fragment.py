@@ -89,8 +89,8 @@ class Arguments:
 
 
 class Fragment:
-    """A fragment under construction, for one thread at a time. Once it is submitted, validated or asked for its digest it is fixed; then any
-    thread may submit it, any number of times. What a node means is checked then, all mistakes at once."""
+    """A fragment under construction, for one thread at a time. Once it is submitted, validated or asked for its digest it is fixed; then
+    any thread may submit it, any number of times. What a node means is checked then, all mistakes at once."""
 
     def __init__(self, name: str = "fragment") -> None:
         made, error = ffi.new("struct autofuse_fragment **"), new_error()
@@ -124,8 +124,8 @@ class Fragment:
 
     def input(self, name: str, dtype: str, shape: Sequence[Dim], strides: Sequence[Dim] | None = None, offset: Dim = 0, align: int = 0,
               buffer: str | None = None, host: bool = False) -> str:
-        """offset: elements from the pointer to the first element. align: bytes that the pointer keeps to. Inputs with one `buffer` share memory.
-        host: a scalar that changes per call. Returns the name."""
+        """offset: elements from the pointer to the first element. align: bytes that the pointer keeps to. Inputs with one `buffer` share
+        memory. host: a scalar that changes per call. Returns the name."""
         a, error = Arguments(), new_error()
         spec = a.array("struct autofuse_input_spec",
                        [(a.tensor(name, dtype, shape, strides), a.dim(offset), align, a.string(buffer), host)])
@@ -142,8 +142,8 @@ class Fragment:
             check(lib().autofuse_fragment_add_constant(self.handle, spec, ffi.from_buffer(view) if n else ffi.NULL, n, error), error)
         return name
 
-    def node(self, op: str, inputs: Sequence[str], outputs: Sequence[Output], attrs: Mapping[str, Any] | None = None, name: str | None = None,
-             origin: str | None = None) -> tuple[str, ...]:
+    def node(self, op: str, inputs: Sequence[str], outputs: Sequence[Output], attrs: Mapping[str, Any] | None = None,
+             name: str | None = None, origin: str | None = None) -> tuple[str, ...]:
         """op: canonical ("add", "reduce_sum"), or "opaque" for what only the framework can do (attrs {"effects": True}: order matters).
         origin: the framework's name for it. Attributes that are None are left out. Returns the names of the outputs."""
         a, error = Arguments(), new_error()

@@ -17,8 +17,8 @@ _pools: dict[int, Executor] = {}
 
 
 def executor(threads: int) -> Executor | None:
-    """A pool of `threads` threads, the caller's counted; None for one. Its threads start at the first launch that is worth it, sleep between
-    launches, and start anew in a forked child."""
+    """A pool of `threads` threads, the caller's counted; None for one. Its threads start at the first launch that is worth it, sleep
+    between launches, and start anew in a forked child."""
     if threads <= 1:
         return None
     found = _pools.get(threads)

@@ -47,9 +47,9 @@ def release_temp() -> None:
 
 
 class Run:
-    """Call it with addresses: run(inputs, outputs). Per input of the fragment the pointer that its offset counts from (0 where it is not used),
-    per output memory of `bytes` where `own`, for others 0, or memory that gets a row-major copy. Nothing checks that the memory is large enough:
-    that is with_buffers(). Kernels run outside the interpreter's lock. Any thread may call it; calls at once do not disturb each other."""
+    """Call it with addresses: run(inputs, outputs). Per input of the fragment the pointer that its offset counts from (0 where it is not
+    used), per output memory of `bytes` where `own`, for others 0, or memory that gets a row-major copy. Nothing checks that the memory is
+    large enough: that is with_buffers(). Kernels run outside the interpreter's lock. Any thread may call it, also at once."""
 
     def __init__(self, bundle: Bundle, host_call: HostCall | None = None, threads: int = 1) -> None:
         self.bundle, self._host_call, self._threads = bundle, host_call, threads
@@ -93,7 +93,8 @@ class Run:
             raise raised
         raise_error(status, self._error)
 
-    def __call__(self, inputs: Sequence[int], outputs: Sequence[int], temp: int = 0, in_bytes: Any = ffi.NULL, out_bytes: Any = ffi.NULL) -> None:
+    def __call__(self, inputs: Sequence[int], outputs: Sequence[int], temp: int = 0, in_bytes: Any = ffi.NULL,
+                 out_bytes: Any = ffi.NULL) -> None:
         if not self._busy.acquire(False):  # another thread's, or a run inside its own host_call
             Run(self.bundle, self._host_call, self._threads)(inputs, outputs, temp, in_bytes, out_bytes)
             return

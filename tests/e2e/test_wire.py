@@ -115,6 +115,32 @@ def random_bytes():
         s.no_leftovers()
 
 
+def a_source_is_of_a_kernel():
+    with Server() as s:
+        c = s.client()
+        c.sock.sendall(frame(SOURCE, 5, field(KEY, bytes(32))))
+        a = c.wait(5)
+        assert a.kind == ERROR and a.code == 'not_found' and not a.retryable, a
+        assert c.ask('kernels=a,b').kind == RESULT
+        a = c.ask('kernels=a,b')
+        sources = []
+        for key in a.binaries():
+            c.sock.sendall(frame(SOURCE, 9, field(KEY, key)))
+            sources.append(c.wait(9))
+        assert len(sources) == 2 and all(x.kind == SOURCE and x.text for x in sources), sources
+        c.close()
+        fatal_after_hello(s, frame(SOURCE, 1, field(KEY, bytes(31))))
+        alive(s)
+
+
+def fatal_after_hello(s, data):
+    c = s.client()
+    c.sock.sendall(data)
+    a = c.read()
+    assert a.kind == ERROR and a.code == 'protocol', a
+    c.close()
+
+
 def every_truncation():
     valid = frame(HELLO, body=hello_body()) + frame(SUBMIT, 1, field(CANON, b'kernels=t'))
     with Server() as s:
@@ -292,6 +318,7 @@ def too_many_requests_on_one_connection():
 
 if __name__ == '__main__':
     sys.exit(run([malformed_headers_get_one_clear_line, malformed_frames_after_hello, one_id_twice_is_refused, random_bytes, every_truncation,
+                  a_source_is_of_a_kernel,
                   half_frames_have_a_deadline, a_peer_that_does_not_read_is_not_read_from, unread_descriptors_are_few,
                   descriptors_that_clients_send_are_dropped, C32_large_texts_are_limited_and_others_are_served, C32_a_small_request_has_room_beside_a_large_one, many_connections, out_of_descriptors,
                   too_many_requests_on_one_connection]))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a call costs from Python, in microseconds, the best of 30 batches: a prepared run, the C call in it, a run with buffers, a solve, building a
-fragment. Not a test: run it by hand."""
+"""What a call costs from Python, in microseconds, the best of 30 batches: a prepared run, the C call in it, a run with buffers, a solve,
+building a fragment. Not a test: run it by hand."""
 import time
 
 from afpy import add_relu, address, around_opaque, autofuse, floats, server

@@ -20,6 +20,9 @@ def a_fragment_is_built_compiled_and_run():
         k = b.kernels[b.steps[0].kernel]
         assert k.symbol.startswith('autofused_') and k.ops == 'add,relu' and k.binary[:4] == b'\x7fELF'
         assert [d.kind for d in b.decisions] == ['merged'] and {x.kind for x in b.buffers} == {'input', 'output'}
+        source = c.kernel_source(b, b.steps[0].kernel)
+        assert k.symbol in source and '__aicore__' in source and k.source is None
+        raises(autofuse.ArgumentError, c.kernel_source, b, 1)
         x, y, z = floats(1024, -512, 1), floats(1024, 1), floats(1024)
         b.run([x, y], [z])
         want = [max(0.0, a + 1) for a in x]
