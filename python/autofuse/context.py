@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple, Union
 
-from autofuse import _ffi, _server
+from autofuse import _ffi, _server, debug, flags
 from autofuse._ffi import ffi, lib, text
 from autofuse.bundle import Bundle
 from autofuse.errors import ArgumentError, AutofuseError, Timeout, Unavailable, check, new_error
@@ -155,6 +155,8 @@ class Context:
         """Submits and waits. An exception while it waits (an interrupt, one of `progress`) cancels the request."""
         how: dict[str, Any] = {"deadline_ms": deadline_ms, "priority": priority, "lookup_only": lookup_only, "bypass_memo": bypass_memo,
                                "progress": progress}
+        if not flags.is_enabled():
+            raise Unavailable("AUTOFUSE_FLAGS has --enable_autofuse=false")
         try:
             bundle = self._compile(source, how)
         except Unavailable as e:
@@ -162,7 +164,18 @@ class Context:
                 raise
             bundle = self._compile(source, how)
         self._was_up = True
+        if directory := flags.debug_dir():
+            self._show(directory, source, bundle)
         return bundle
+
+    def _show(self, directory: str, source: Source, bundle: Bundle) -> None:
+        """Writes what AUTOFUSE_DFX_FLAGS asks for; where it cannot, a warning."""
+        nodes = source.nodes if isinstance(source, Fragment) else debug.nodes_of_text(source)
+        try:
+            debug.dump(directory, source.name if isinstance(source, Fragment) else "fragment", nodes, bundle,
+                       lambda kernel: self.kernel_source(bundle, kernel))
+        except OSError as e:
+            self._tell(logging.WARNING, f"AUTOFUSE_DFX_FLAGS: nothing is written: {e}")
 
     def _compile(self, source: Source, how: dict[str, Any]) -> Bundle:
         request = self.submit(source, **how)

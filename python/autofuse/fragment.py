@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building a graph fragment. docs/fragment.md has ops, attributes and limits."""
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from autofuse._ffi import ffi, lib
 from autofuse.errors import Invalid, check, new_error
@@ -25,6 +25,17 @@ ATTRS = {
 }  # proto/fragment.h's AF_ATTRS; a test compares
 _NUMERICS = {"strict": 0, "fast": 1}
 _TWINS = {"default": 0, "fast": 1, "checked": 2}
+
+
+class Node(NamedTuple):
+    """A node as it was added: outputs are (name, dtype, shape, …)."""
+
+    name: str
+    op: str
+    origin: str | None
+    inputs: Sequence[str]
+    outputs: Sequence[Output]
+    attrs: dict[str, Any]
 
 
 def choose(table: Mapping[str, int], name: str, what: str) -> int:
@@ -99,7 +110,7 @@ class Fragment:
         self.name = name
         self.symbols: list[str] = []
         self.inputs: list[str] = []
-        self.nodes: list[str] = []
+        self.nodes: list[Node] = []
         self.outputs: list[str] = []
 
     def target(self, soc: str | None = None, toolchain: str | None = None, twin: str = "default") -> "Fragment":
@@ -154,7 +165,7 @@ class Fragment:
             a.array("struct autofuse_attr", given), len(given), a.array("struct autofuse_tensor_spec", [a.tensor(*o) for o in outputs]),
             len(outputs))])
         check(lib().autofuse_fragment_add_node(self.handle, spec, error), error)
-        self.nodes.append(name)
+        self.nodes.append(Node(name, op, origin, inputs, outputs, dict(attrs or {})))
         return tuple(o[0] for o in outputs)
 
     def output(self, value: str, strides: Sequence[Dim] | None = None, alias_of: str | None = None) -> None:
