@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The package's core over a private server: building, compiling, looking, solving, running, framework nodes, errors."""
-import ctypes, json, math, os, re, subprocess, sys, threading
+import ctypes, json, math, os, re, subprocess, sys, tempfile, threading
 from afpy import ROOT, add_relu, address, around_opaque, autofuse, eventually, floats, raises, run, server
+from ctl import SAMPLES, ctl, ok
 
 S = None
 
@@ -232,6 +233,30 @@ def several_threads_give_the_same_bits():
             assert many == one
 
 
+def strictness_is_told():
+    for given, env, want in ((None, None, False), (None, '1', True), (False, '1', False), (True, None, True)):
+        if env:
+            os.environ['AUTOFUSE_STRICT'] = env
+        try:
+            with context(strict=given) as c:
+                assert c.is_strict is want, (given, env)
+        finally:
+            os.environ.pop('AUTOFUSE_STRICT', None)
+
+
+def packs_answer_without_a_server():
+    with tempfile.TemporaryDirectory(prefix='afpy.') as d:
+        ok(ctl('pack', d + '/p.pack', SAMPLES[0], '--socket', S.path))
+        said = []
+        with autofuse.Context(socket=d + '/none', packs=[d + '/p.pack'], connect_timeout_ms=1, log=lambda *a: said.append(a)) as c:
+            with open(SAMPLES[0], encoding='utf-8') as f:
+                assert c.compile(f.read()).info.hit == 'pack'
+            e = raises(autofuse.Unavailable, c.compile, add_relu())
+            assert e.retryable and 'does not exist' in str(e) and len(said) == 1 and said[0][0] == 30, said
+            raises(autofuse.Unavailable, c.compile, add_relu(7))
+            assert len(said) == 1, said
+
+
 def the_documents_programs_run():
     for name, says in (('README.md', None), ('docs/embedding.md', "['no template for op class opaque']")):
         with open(os.path.join(ROOT, name), encoding='utf-8') as f:
@@ -247,7 +272,8 @@ def the_documents_programs_run():
 
 TESTS = [a_fragment_is_built_compiled_and_run, text_compiles_too, symbols_are_solved, framework_nodes_are_the_callers, memory_is_checked,
          mistakes_are_named, attributes_strides_constants_aliases, requests_wait_and_are_canceled,
-         threads_compile_and_run_at_once, a_bundle_outlives_its_context, several_threads_give_the_same_bits, the_documents_programs_run]
+         threads_compile_and_run_at_once, a_bundle_outlives_its_context, several_threads_give_the_same_bits, strictness_is_told,
+         packs_answer_without_a_server, the_documents_programs_run]
 if __name__ == '__main__':
     with server() as S:
         sys.exit(run(TESTS))

@@ -3,6 +3,7 @@
 """Servers on demand from Python, and what happens around a wait: forks, interrupts, a server that goes, progress."""
 import os, shutil, signal, subprocess, sys, tempfile
 from afpy import BUILD, HERE, add_relu, autofuse, eventually, raises, run, server
+from ctl import CTL
 
 STATE = tempfile.mkdtemp(prefix='afpy.state.')  # of one server after the other: what one compiled the next has
 PRELUDE = f'''
@@ -59,7 +60,9 @@ class Place:
 def programs_at_once_start_one():
     with Place() as p:
         programs = [p.python('b = autofuse.default_context().compile(add_relu()); print(b.info.n_kernels)') for _ in range(6)]
+        tools = [subprocess.Popen([CTL, 'stats'], env=p.env, stdout=subprocess.DEVNULL) for _ in range(2)]  # start servers, too
         done = [q.communicate(timeout=500) for q in programs]
+        assert [t.wait(500) for t in tools] == [0, 0]
         assert all(q.returncode == 0 for q in programs) and {out for out, _ in done} == {'1\n'} and {err for _, err in done} == {''}, done
         assert len(p.servers()) == 1
         out, _ = p.ok('print(autofuse.default_context().server_stats()["fragment_compiles"])')
