@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A prepared run of a host bundle: everything that does not change between calls is made once."""
+import os
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,6 +61,7 @@ class Run:
         self._out = ffi.new("uintptr_t[]", info.n_outputs or 1)
         self._error = new_error()
         self._busy = threading.Lock()
+        _runs.add(self)
         self._raised: BaseException | None = None
         self._framework = {s.node: s for s in bundle.steps if isinstance(s, FrameworkStep)} if info.n_framework_steps and host_call else {}
         self._run = ffi.new("struct autofuse_run *")
@@ -138,3 +141,15 @@ class Run:
             addresses.append(int(ffi.cast("uintptr_t", memory)))
             sizes[i] = len(memory)
         return addresses, sizes
+
+
+_runs: "weakref.WeakSet[Run]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a forked child: what threads of the parent were running is nobody's."""
+    for run in list(_runs):
+        run._busy = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
