@@ -95,6 +95,8 @@ static uint64_t slot_us(const struct af_worker *w, uint64_t run_us) {
         return w->alone ? run_us * w->core->config->jobs : run_us;
 }
 
+static void schedule(struct af_core *core);
+
 static void finalize(struct af_worker *w) {
         struct af_workers *all = &w->core->workers;
         struct af_event_job job = job_of(w);
@@ -123,6 +125,8 @@ static void finalize(struct af_worker *w) {
         af_orphan_forget(w->core->state_dir, w->pid);
         end.out_of_memory = !w->canceled && w->signal == SIGKILL && !w->timed_out && af_memory_oom_kills("") > w->oom_before;
         af_event_job_end(w->core, &job, &end);
+        if (w->kind == AF_JOB_COMPILE && !w->core->closing)
+                schedule(w->core); /* before many are answered; what a plan's end brings is to be the next itself */
         if (!w->canceled) {
                 w->core->stats.n_jobs_died += !end.finished && !w->timed_out;
                 w->core->stats.n_jobs_timed_out += w->timed_out;
