@@ -151,6 +151,7 @@ void store_env_close(struct af_store *s) {
         if (s->env)
                 mdb_env_close(s->env);
         s->env = NULL;
+        store_map_reset(s);
 }
 
 int store_env_reopen(struct af_store *s, bool set_aside) {
@@ -189,6 +190,7 @@ bool store_env_grow(struct af_store *s, uint64_t need_bytes) {
                 return false;
         pthread_rwlock_wrlock(&s->env_lock);
         r = mdb_env_set_mapsize(s->env, map);
+        store_map_reset(s);
         pthread_rwlock_unlock(&s->env_lock);
         if (r) {
                 af_log(AF_LOG_WARNING, "%s: cannot grow the map: %s", s->dir, mdb_strerror(r));

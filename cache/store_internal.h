@@ -45,6 +45,12 @@ struct store_touch {
         uint8_t key[AF_STORE_MAX_KEY];
 };
 
+/* What of the map was put into the page tables (store_map.c). Store thread's. */
+struct store_ahead {
+        uint8_t *at, *end; /* at NULL: not looked for yet */
+        bool done;
+};
+
 struct af_store {
         int dir_fd, lock_fd, event_fd;
         bool read_only;
@@ -68,6 +74,7 @@ struct af_store {
         uint32_t n_touches;
         struct af_store_stats stats;
 
+        struct store_ahead ahead;
         uint64_t random;    /* store thread's: eviction samples */
         uint64_t n_dropped; /* store thread's: damaged records deleted in the transaction at hand */
         uint64_t n_trimmed; /* store thread's: evicted in the transaction at hand */
@@ -120,6 +127,12 @@ enum af_table store_table_of(const char *name, size_t n);
 /* --- store_salvage.c --- */
 /* Puts what is whole in lmdb.aside/ into the open store. Store thread, or while there is none; env_lock is not held. */
 void store_salvage(struct af_store *s);
+
+/* --- store_map.c --- */
+/* The map is another one: from its beginning. */
+void store_map_reset(struct af_store *s);
+/* Maps a few MiB of what is in memory, on the store thread, with no transaction open. True: there is more. */
+bool store_map_step(struct af_store *s);
 
 /* --- store_write.c --- */
 /* One put in a transaction of its own, with room made for it. Store thread, or while there is none. An MDB code. */

@@ -249,6 +249,17 @@ static void wait_for_work(struct af_store *s) {
                         break;
 }
 
+/* Under the lock, which it drops: until there is work, or nothing more to map. */
+static void map_ahead(struct af_store *s) {
+        bool more = !s->ahead.done;
+
+        while (more && !s->stop && !s->queue_head && !s->damaged_structure) {
+                pthread_mutex_unlock(&s->lock);
+                more = store_map_step(s);
+                pthread_mutex_lock(&s->lock);
+        }
+}
+
 void *store_thread_main(void *userdata) {
         struct af_store *s = userdata;
         static const struct store_touch none;
@@ -260,6 +271,7 @@ void *store_thread_main(void *userdata) {
                 struct store_op *ops;
                 bool damaged;
 
+                map_ahead(s);
                 wait_for_work(s);
                 ops = take_batch(s);
                 if (!ops && s->stop)

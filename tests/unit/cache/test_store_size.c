@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Growth, eviction, walks over the store. */
+#include <sys/mman.h>
+
 #include "tests/unit/cache/store_fixture.h"
 
 Test(store_size, the_map_grows, .init = setup, .fini = teardown) {
@@ -203,5 +205,54 @@ Test(store_size, one_too_large_costs_the_others_nothing, .init = setup, .fini = 
         af_store_stats(s, &st);
         cr_assert_eq(st.n_put_failed, 1u);
         free(value);
+        af_store_close(s);
+}
+
+/* Bytes of the store's file that stand in this process's page tables; *ret_file: its size. */
+static size_t mapped_bytes(size_t *ret_file) {
+        char line[4600];
+        size_t kib = 0;
+        struct stat st;
+        bool ours = false;
+        FILE *f = fopen("/proc/self/smaps", "re");
+
+        cr_assert(f && stat(data_path, &st) == 0);
+        while (fgets(line, sizeof(line), f)) {
+                if (strstr(line, data_path))
+                        ours = true;
+                else if (ours && sscanf(line, "Rss: %zu", &kib) == 1)
+                        break;
+        }
+        fclose(f);
+        *ret_file = (size_t)st.st_size;
+        return kib << 10;
+}
+
+/* What is in memory is mapped without a read; of a store that was just written and read that is most of it. */
+Test(store_size, what_is_in_memory_is_mapped_ahead, .init = setup, .fini = teardown, .timeout = 120) {
+        static uint8_t value[300000];
+        struct af_store *s = open_sized(64u << 20, 64u << 20);
+        AF_CLEANUP(af_buf_deinit) struct af_buf whole = AF_BUF_INIT;
+        size_t n = 0, n_file = 2;
+        char key[32];
+
+        if (madvise(value + 4096 - (uintptr_t)value % 4096, 4096, 22) < 0) {
+                af_store_close(s);
+                cr_skip("this kernel does not know MADV_POPULATE_READ");
+        }
+        for (int i = 0; i < 60; i++) {
+                struct af_store_record r = big_record(i, key, value, sizeof(value));
+
+                cr_assert_eq(put_wait(s, &r, 1), 0);
+        }
+        af_store_close(s);
+        cr_assert_eq(af_io_read_file(data_path, 1u << 30, &whole), 0);
+        s = open_sized(64u << 20, 64u << 20);
+        for (int i = 0; i < 60000 && n < n_file / 2; i++) {
+                n = mapped_bytes(&n_file);
+                usleep(1000);
+        }
+        cr_assert_geq(n, n_file / 2, "%zu of %zu bytes", n, n_file);
+        cr_assert_gt(n_file, 10u << 20);
         af_store_close(s);
 }
