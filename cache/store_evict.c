@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recency and eviction. Database `recency`: u8 table, key -> u32 minute, u32 ~minute (a damaged stamp counts as old). Stamps are coarse
- * (STORE_RECENCY_GRAIN_MIN) and only written along with other work. Eviction draws a few random keys of one table and deletes the
- * stalest; small steps, so that no put waits long.
+ * Recency and eviction. Database `recency`: u8 table, key -> u32 second, u32 ~second (a damaged stamp counts as old; an older version
+ * wrote minutes). Stamps are coarse (STORE_RECENCY_GRAIN_S) and only written along with other work. Eviction draws a few random keys of one
+ * table and deletes the stalest; small steps, so that no put waits long.
  */
 #include <string.h>
 
@@ -10,7 +10,8 @@
 #include "base/log.h"
 #include "cache/store_internal.h"
 
-#define N_SAMPLES 8
+#define N_SAMPLES   8
+#define MAX_MINUTES 100000000u /* larger ones are seconds */
 
 struct stamp_key {
         uint8_t bytes[1 + AF_STORE_MAX_KEY];
@@ -29,23 +30,24 @@ static uint32_t stamp_read(struct af_store *s, MDB_txn *txn, MDB_val *key) {
         if (mdb_get(txn, s->dbs[STORE_DB_RECENCY], key, &val) || val.mv_size != sizeof(v))
                 return 0;
         memcpy(v, val.mv_data, sizeof(v));
-        return v[1] == ~v[0] ? v[0] : 0;
+        return v[1] != ~v[0] ? 0 : v[0] < MAX_MINUTES ? v[0] * 60 : v[0];
 }
 
 uint32_t store_stamp_read(struct af_store *s, MDB_txn *txn, enum af_table table, const void *key, uint32_t key_size) {
         struct stamp_key buf;
         MDB_val k = stamp_key(&buf, table, key, key_size);
 
-        return stamp_read(s, txn, &k);
+        return stamp_read(s, txn, &k) / 60;
 }
 
 int store_stamp(struct af_store *s, MDB_txn *txn, enum af_table table, const void *key, uint32_t key_size) {
-        uint32_t now = (uint32_t)(af_clock_wall_s() / 60), old;
+        uint32_t grain = s->stats.used_bytes > s->max_bytes / 5 * 3 ? STORE_PRESSED_GRAIN_S : STORE_RECENCY_GRAIN_S;
+        uint32_t now = (uint32_t)af_clock_wall_s(), old;
         struct stamp_key buf;
         MDB_val k = stamp_key(&buf, table, key, key_size), v;
 
         old = stamp_read(s, txn, &k);
-        if (old <= now && now - old < STORE_RECENCY_GRAIN_MIN)
+        if (old <= now && now - old < grain)
                 return 0;
         v = (MDB_val){8, (uint32_t[2]){now, ~now}};
         return mdb_put(txn, s->dbs[STORE_DB_RECENCY], &k, &v, 0);

@@ -15,14 +15,16 @@
 
 #include "cache/store.h"
 
-#define STORE_N_DBS             (AF_N_TABLES + 1)
-#define STORE_DB_RECENCY        AF_N_TABLES
-#define STORE_MAX_QUEUE_BYTES   (1ull << 30)
-#define STORE_BATCH_OPS         256u
-#define STORE_BATCH_BYTES       (64u << 20)
-#define STORE_N_TOUCH           1024u
-#define STORE_TOUCH_PERIOD_S    30
-#define STORE_RECENCY_GRAIN_MIN 10u /* a stamp younger than this is left alone */
+#define STORE_N_DBS           (AF_N_TABLES + 1)
+#define STORE_DB_RECENCY      AF_N_TABLES
+#define STORE_MAX_QUEUE_BYTES (1ull << 30)
+#define STORE_BATCH_OPS       256u
+#define STORE_BATCH_BYTES     (64u << 20)
+#define STORE_N_TOUCH         1024u
+#define STORE_TOUCH_PERIOD_S  30
+#define STORE_RECENCY_GRAIN_S 600u /* a stamp younger than this is left alone; */
+#define STORE_PRESSED_GRAIN_S 1u /* where much is in use: what replaces all in a minute is not to push out what is asked for every second  \
+                                  */
 
 enum store_op_kind { STORE_OP_PUT, STORE_OP_DROP_DAMAGED, STORE_OP_CLEAR, STORE_OP_DELETE, STORE_OP_TRIM };
 

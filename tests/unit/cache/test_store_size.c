@@ -256,3 +256,48 @@ Test(store_size, what_is_in_memory_is_mapped_ahead, .init = setup, .fini = teard
         cr_assert_gt(n_file, 10u << 20);
         af_store_close(s);
 }
+
+/* Keys are digests: spread evenly, as eviction expects them. */
+static struct af_store_record spread_record(uint32_t i, struct af_check *key, uint8_t *value, size_t n) {
+        af_check_bytes(&i, sizeof(i), key);
+        memset(value, (int)i, n);
+        return (struct af_store_record){AF_TABLE_KERNELS, key->bytes, sizeof(key->bytes), value, n};
+}
+
+static void touch_first(struct af_store *s, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++) {
+                struct af_check key;
+
+                af_check_bytes(&i, sizeof(i), &key);
+                af_store_touch(s, AF_TABLE_KERNELS, key.bytes, sizeof(key.bytes));
+        }
+}
+
+/* Everything else in the store is replaced meanwhile; each round begins in another second than the one before. */
+Test(store_size, what_is_used_every_second_stays, .init = setup, .fini = teardown, .timeout = 300) {
+        struct af_store *s = open_sized(8u << 20, 8u << 20);
+        static uint8_t value[50000];
+        struct af_store_value got;
+        struct af_store_stats st;
+        struct af_check key;
+
+        for (uint32_t i = 0; i < 250; i++) {
+                struct af_store_record r = spread_record(i, &key, value, sizeof(value));
+
+                for (time_t second = time(NULL); i >= 110 && i % 20 == 10 && time(NULL) == second;)
+                        usleep(1000);
+                if (i >= 10)
+                        touch_first(s, 10);
+                cr_assert_eq(put_wait(s, &r, 1), 0);
+        }
+        af_store_stats(s, &st);
+        cr_assert_gt(st.n_evicted, 100u);
+        for (uint32_t i = 0; i < 10; i++) {
+                struct af_store_record r = spread_record(i, &key, value, 0);
+
+                cr_assert_eq(af_store_get(s, &r, 1, &got), 0);
+                cr_assert_not_null(got.data, "record %u", i);
+                free(got.data);
+        }
+        af_store_close(s);
+}
