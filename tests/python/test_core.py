@@ -168,6 +168,27 @@ def attributes_strides_constants_aliases():
         assert list(state) == [10 + v for v in sum(clip, [])]
 
 
+def host_scalars_shared_memory_and_alignment():
+    f = autofuse.Fragment('step')
+    f.input('p', 'float32', [64], buffer='arena', align=64)
+    f.input('g', 'float32', [64], buffer='arena', offset=64)
+    f.input('lr', 'float32', [], host=True)
+    f.node('mul', ['g', 'lr'], [('d', 'float32', [64])])
+    f.node('sub', ['p', 'd'], [('q', 'float32', [64])])
+    f.output('q')
+    with context() as c:
+        b = c.compile(f)
+        assert b.inputs[2].host and b.inputs[0].align == 64
+        memory, z = floats(128 + 16, 1), floats(64)
+        start = address(memory) + (-address(memory)) % 64
+        r = b.prepare()
+        for rate in (0.5, 0.25):
+            lr = floats(1, rate)
+            r([start, start, address(lr)], [address(z)])
+            assert list(z) == [1 - rate] * 64
+        assert 'aligned to 64' in str(raises(autofuse.ShapeError, r, [start + 4, start + 4, address(lr)], [address(z)]))
+
+
 def requests_wait_and_are_canceled():
     with context(memo_bytes=None) as c:
         f, said = add_relu(333), []
@@ -271,7 +292,8 @@ def the_documents_programs_run():
 
 
 TESTS = [a_fragment_is_built_compiled_and_run, text_compiles_too, symbols_are_solved, framework_nodes_are_the_callers, memory_is_checked,
-         mistakes_are_named, attributes_strides_constants_aliases, requests_wait_and_are_canceled,
+         mistakes_are_named, attributes_strides_constants_aliases,
+         host_scalars_shared_memory_and_alignment, requests_wait_and_are_canceled,
          threads_compile_and_run_at_once, a_bundle_outlives_its_context, several_threads_give_the_same_bits, strictness_is_told,
          packs_answer_without_a_server, the_documents_programs_run]
 if __name__ == '__main__':
