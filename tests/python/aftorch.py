@@ -13,7 +13,8 @@ from afpy import server  # noqa: E402
 import torch  # noqa: E402
 import autofuse.torch as front  # noqa: E402
 from autofuse.torch import compile as compiling, runtime, service  # noqa: E402
-from autofuse.torch.opaque import Call  # noqa: E402
+from autofuse.torch.lowering import LOWERINGS, target_name  # noqa: E402
+from autofuse.bundle import FrameworkStep  # noqa: E402
 
 made = []  # every graph that was compiled, in order
 
@@ -41,6 +42,12 @@ def kernels(compiled):
 def framework_nodes(compiled):
     """Names of the nodes that PyTorch runs."""
     return [s.origin for s in compiled.bundle.steps if hasattr(s, 'origin')]
+
+
+def is_declared(compiled, step):
+    """Whether PyTorch runs a node because no table of ours has it, which is declared, and not because something in it was not to be had."""
+    node = compiled.translation.opaque[step.name].node
+    return target_name(node) not in LOWERINGS
 
 
 def clones(args):
@@ -83,7 +90,7 @@ def run_tests(tests):
     """Runs them over one private server; 0 where all went well."""
     import traceback
     failed = 0
-    with server() as s:
+    with server(**{'toolchain.host.flags': '-O1'}) as s:
         use(s)
         for t in tests:
             try:
@@ -96,5 +103,5 @@ def run_tests(tests):
     return 1 if failed else 0
 
 
-__all__ = ['Call', 'check', 'clones', 'framework_nodes', 'front', 'kernels', 'made', 'run_tests', 'runtime', 'same', 'server', 'service', 'tensors',
-           'torch', 'use']
+__all__ = ['FrameworkStep', 'check', 'clones', 'framework_nodes', 'front', 'is_declared', 'kernels', 'made', 'run_tests', 'runtime', 'same', 'server',
+           'service', 'tensors', 'torch', 'use']

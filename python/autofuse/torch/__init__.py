@@ -5,5 +5,6 @@ from __future__ import annotations
 
 from .backend import autofuse
 from .install import install, uninstall
+from .runtime import launches
 
-__all__ = ["autofuse", "install", "uninstall"]
+__all__ = ["autofuse", "install", "launches", "uninstall"]

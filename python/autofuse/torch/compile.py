@@ -13,13 +13,14 @@ import torch.fx
 
 from autofuse.bundle import Bundle, FrameworkStep
 from autofuse.errors import ArgumentError, AutofuseError, Invalid, Unavailable
+from autofuse.flags import is_enabled
 
 from . import aten as _aten  # noqa: F401  registers the lowerings
 from .debug import dump
 from .graph import Translation
 from .lowering import target_name
 from .runtime import Compiled
-from .service import context, is_enabled, skips_caches
+from .service import context, skips_caches
 from .symbols import Unsupported
 
 logger = logging.getLogger("autofuse.torch")
@@ -73,6 +74,15 @@ def _refused(translation: Translation, text: str) -> dict[torch.fx.Node, str]:
     return refused
 
 
+def _target(translation: Translation, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the fragment is compiled for: the options' word, else what the tensors are on."""
+    if translation.device != "npu" or "toolchain" in options:
+        return options
+    from .npu import acl
+
+    return {"soc": acl().soc(), "toolchain": "ccec", **options}
+
+
 def _request(gm: torch.fx.GraphModule, name: str, options: Mapping[str, Any]) -> tuple[Translation, Bundle | None]:
     """Translates and compiles until the server leaves whole nodes only; no bundle where nothing is left to compile."""
     pinned: dict[torch.fx.Node, str] = {}
@@ -82,7 +92,8 @@ def _request(gm: torch.fx.GraphModule, name: str, options: Mapping[str, Any]) ->
         if translation.n_kernel_nodes == 0:
             return translation, None
         try:
-            bundle = context().compile(translation.fragment(name, options), bypass_memo=skips_caches())
+            fragment = translation.fragment(name, _target(translation, options))
+            bundle = context().compile(fragment, bypass_memo=skips_caches())
         except Invalid as why:
             refused = _refused(translation, str(why))
             if refused:
@@ -94,6 +105,7 @@ def _request(gm: torch.fx.GraphModule, name: str, options: Mapping[str, Any]) ->
             continue
         left = _left(translation, bundle)
         if not left:
+            dump(gm, context(), fragment, bundle)
             return translation, bundle
         pinned = {**pinned, **left}
     raise Unsupported("the server leaves ever more nodes to the framework")
@@ -110,7 +122,6 @@ def compile_graph(gm: torch.fx.GraphModule, kind: str, options: Mapping[str, Any
     try:
         with unset_fake_temporarily():
             translation, bundle = _request(gm, name, options)
-            dump(gm, name, translation, bundle)
     except Unsupported as why:
         logger.info("Fallback %s $reason: %s", name, why)
         return eager(gm)

@@ -116,6 +116,7 @@ class Translation:
     def __init__(self, gm: torch.fx.GraphModule, pinned: Mapping[torch.fx.Node, str], in_place: bool = True) -> None:
         self.gm, self.pinned, self.in_place = gm, pinned, in_place
         self.b = GraphBuilder()
+        self.device = ""  # "cpu" or "npu", once a tensor tells
         self.chains: dict[torch.fx.Node, views.Chain] = {}
         self.placeholders: list[torch.fx.Node] = []
         self.symbols: list[Symbol] = []
@@ -196,6 +197,10 @@ class Translation:
             raise Unsupported(f"a tensor of layout {val.layout}")
         if val.device.type not in ("cpu", "npu"):
             raise Unsupported(f"a tensor on device {val.device.type}")
+        if self.device not in ("", val.device.type) and val.ndim > 0:
+            raise Unsupported("tensors on the CPU and on an NPU in one graph")
+        if val.ndim > 0 or val.device.type == "npu":
+            self.device = val.device.type
 
     def _declare(self, name: str, val: torch.Tensor, stated: bool) -> tuple[Any, ...]:
         """name, dtype, shape, strides of a tensor's memory. Dtypes that no fragment knows are declared as their bytes."""
@@ -248,7 +253,8 @@ class Translation:
     def _call(self, node: torch.fx.Node) -> None:
         val = node.meta.get("val")
         if isinstance(val, (torch.SymInt, int, float, bool, torch.SymBool, torch.SymFloat)):
-            if isinstance(val, (torch.SymBool, torch.SymFloat)) or any(_is_tensor(a) for a in _tensors(node.args)) and target_name(node) != "aten.sym_size.int":
+            unknown = any(_is_tensor(a) for a in _tensors(node.args)) and target_name(node) != "aten.sym_size.int"
+            if unknown or isinstance(val, (torch.SymBool, torch.SymFloat)):
                 self._number(node)
             return
         if target_name(node) in ASSERTIONS:

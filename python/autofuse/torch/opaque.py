@@ -61,12 +61,12 @@ class Place:
     def __init__(self, plan: "Plan", t: TensorInfo) -> None:
         self.buffer = t.buffer
         self.index = plan.temp_view(t) if plan.bundle.buffers[t.buffer].kind == "temp" else -1
-        self.size, self.stride, self.dtype = t.shape, t.strides, DTYPES[t.dtype]
+        self.size, self.stride, self.dtype, self.device = t.shape, t.strides, DTYPES[t.dtype], plan.device
 
     def __call__(self, held: list[Any], state: "State") -> torch.Tensor:
         if self.index >= 0:
             return state.temps[self.index]
-        made = torch.empty_strided(self.size, self.stride, dtype=self.dtype)
+        made = torch.empty_strided(self.size, self.stride, dtype=self.dtype, device=self.device)
         held[self.buffer] = made
         state.bases[self.buffer] = made.data_ptr()
         return made
@@ -89,7 +89,7 @@ class Store:
 
     def __call__(self, t: torch.Tensor, held: list[Any], state: "State") -> None:
         if self.alias or not self._fits(t):
-            t = torch.empty_strided(self.size, self.stride, dtype=t.dtype).copy_(t)
+            t = torch.empty_strided(self.size, self.stride, dtype=t.dtype, device=t.device).copy_(t)
         held[self.buffer] = t
         state.bases[self.buffer] = t.data_ptr()
 

@@ -19,6 +19,7 @@ from autofuse.errors import new_error, raise_error
 from . import symbols, temp
 from .graph import Operand, Result, Translation
 from .lowering import DTYPES
+from .npu import run_on_current_stream
 from .views import Layout, fold, look_through
 from .opaque import Call, Getter, build_call
 
@@ -75,6 +76,7 @@ class Plan:
 
     def __init__(self, translation: Translation, bundle: Bundle, values: Mapping[str, int]) -> None:
         self.bundle, self.values, self.translation = bundle, values, translation
+        self.device = translation.device or "cpu"
         info = bundle.info
         self.n_buffers, self.temp_bytes = info.n_buffers, info.temp_bytes
         buffers = bundle.buffers
@@ -221,7 +223,7 @@ class Plan:
         def get(held: list[Any], temps: list[torch.Tensor]) -> torch.Tensor:
             found = base(held, temps)
             if exact is not None and tuple(found.stride()) != exact.stride:
-                found = empty_strided(exact.size, exact.stride, dtype=found.dtype).copy_(found)
+                found = empty_strided(exact.size, exact.stride, dtype=found.dtype, device=found.device).copy_(found)
             return look(found) if look else found
 
         return get
@@ -260,10 +262,10 @@ class Plan:
             return lambda held, args, state: get(held, state.temps)
         size, stride = self._size(meta)
         get = self._source(out.tensor)
-        dtype = meta.dtype
+        dtype, device = meta.dtype, self.device
 
         def copied(held: list[Any], args: list[Any], state: State) -> torch.Tensor:
-            fresh = empty_strided(size, stride, dtype=dtype).copy_(get(held, state.temps))
+            fresh = empty_strided(size, stride, dtype=dtype, device=device).copy_(get(held, state.temps))
             return look(fresh) if look else fresh
 
         return copied
@@ -327,7 +329,7 @@ class Plan:
         """One call; empties the list of arguments."""
         states = self.states
         state = states.pop() if states else State(self)
-        block = temp.take(self.temp_bytes) if self.temp_bytes else None
+        block = temp.take(self.temp_bytes, self.device) if self.temp_bytes else None
         try:
             if block is not None and state.block is not block:
                 state.use_block(self, block)
@@ -355,12 +357,15 @@ class Plan:
             kept[i] = args[i]
         args.clear()
         for out in self.outputs:
-            t = empty_strided(out.size, out.stride, dtype=out.dtype)
+            t = empty_strided(out.size, out.stride, dtype=out.dtype, device=self.device)
             held[out.buffer] = t
             bases[out.buffer] = t.data_ptr()
         handle, pointers, run, error = self.bundle.handle, state.pointers, state.run, state.error
+        on_host = self.device == "cpu"
         for step, freed in zip(self.steps, self.freed):
-            if step.__class__ is tuple:
+            if step.__class__ is tuple and not on_host:
+                run_on_current_stream(self.bundle, step[0], step[1], bases)
+            elif step.__class__ is tuple:
                 status = self._run_kernels(handle, step[0], step[1], pointers, run, error)
                 if status:
                     raise_error(status, error)

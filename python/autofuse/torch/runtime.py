@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from typing import Any, Callable
 
 import torch
 import torch.fx
 
-from autofuse.bundle import Bundle
+from autofuse.bundle import Bundle, KernelStep
 from autofuse.errors import AutofuseError, ShapeError
 
 from .graph import Translation
@@ -18,6 +19,10 @@ from .service import context
 
 logger = logging.getLogger("autofuse.torch")
 MAX_PLANS = 256
+
+
+#: Graphs that are alive, for launches().
+_alive: "weakref.WeakSet[Compiled]" = weakref.WeakSet()
 
 
 class Compiled:
@@ -29,6 +34,7 @@ class Compiled:
         self._names = [s.name for s in translation.symbols]
         self._plans: dict[tuple[int, ...], Plan] = {}
         self._only: Plan | None = None
+        _alive.add(self)
 
     def _plan(self, sizes: tuple[int, ...]) -> Plan:
         bundle = self.bundle.solve(sizes) if sizes else self.bundle
@@ -67,3 +73,8 @@ class Compiled:
 
         call._boxed_call = True  # type: ignore[attr-defined]
         return call
+
+
+def launches() -> list[str]:
+    """Names of the kernels of every graph that was compiled and is alive, one per launch, in no order of time: to see that there are any."""
+    return [g.bundle.kernels[s.kernel].symbol for g in list(_alive) for s in g.bundle.steps if isinstance(s, KernelStep)]

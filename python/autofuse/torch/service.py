@@ -37,11 +37,6 @@ def skips_caches() -> bool:
     return os.environ.get("TORCHINDUCTOR_FORCE_DISABLE_CACHES") == "1"
 
 
-def is_enabled() -> bool:
-    """Unless AUTOFUSE_FLAGS says --enable_autofuse=false."""
-    return "--enable_autofuse=false" not in os.environ.get("AUTOFUSE_FLAGS", "").replace(";", " ").split()
-
-
 def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()

@@ -14,8 +14,9 @@ _local = threading.local()
 class Block:
     """Memory aligned to 512 bytes, made by PyTorch's allocator."""
 
-    def __init__(self, n_bytes: int) -> None:
-        self.memory = torch.empty(n_bytes + ALIGN, dtype=torch.uint8)
+    def __init__(self, n_bytes: int, device: str) -> None:
+        self.memory = torch.empty(n_bytes + ALIGN, dtype=torch.uint8, device=device)
+        self.device = device
         self.start = -self.memory.data_ptr() % ALIGN
         self.address = self.memory.data_ptr() + self.start
         self.n_bytes = n_bytes
@@ -27,19 +28,22 @@ class Block:
         return piece[: n_bytes - n_bytes % dtype.itemsize].view(dtype).as_strided(size, stride, at // dtype.itemsize)
 
 
-def take(n_bytes: int) -> Block:
-    """A block of this thread, large enough, and nobody else's until it is put back."""
+def take(n_bytes: int, device: str = "cpu") -> Block:
+    """A block of this thread, large enough, and nobody else's until it is put back. On an NPU: on the current one, whose stream keeps order."""
+    if device != "cpu":
+        return Block(n_bytes, device)  # its allocator keeps memory, and knows streams
     blocks: list[Block] = _local.__dict__.setdefault("blocks", [])
     block = blocks.pop() if blocks else None
     if block is None or block.n_bytes < n_bytes:
         block = None  # freed before a larger one is asked for
-        block = Block(n_bytes)
+        block = Block(n_bytes, device)
     return block
 
 
 def put(block: Block) -> None:
     """Gives a block back to this thread."""
-    _local.blocks.append(block)
+    if block.device == "cpu":
+        _local.blocks.append(block)
 
 
 def release() -> None:
