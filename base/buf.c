@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/le.h"
+
 void af_buf_deinit(struct af_buf *buf) {
         free(buf->data);
         *buf = AF_BUF_INIT;
@@ -52,14 +54,12 @@ void af_buf_put(struct af_buf *buf, const void *p, size_t n) {
         buf->size += n;
 }
 
-/* Little-endian whatever the host is: formats are read on other machines. */
-static inline void put_le(struct af_buf *buf, uint64_t v, size_t n) {
+static inline void put_le(struct af_buf *buf, uint64_t v, unsigned n) {
         uint8_t *to = af_buf_reserve(buf, n);
 
         if (!to)
                 return;
-        for (size_t i = 0; i < n; i++)
-                to[i] = (uint8_t)(v >> (8 * i));
+        af_le_put(to, v, n);
         buf->size += n;
 }
 
@@ -123,15 +123,14 @@ void af_buf_align(struct af_buf *buf, size_t align) {
         buf->size += n;
 }
 
-static void patch_le(struct af_buf *buf, size_t at, uint64_t v, size_t n) {
+static void patch_le(struct af_buf *buf, size_t at, uint64_t v, unsigned n) {
         if (buf->error)
                 return;
         if (at > buf->size || buf->size - at < n) {
                 buf->error = -EOVERFLOW;
                 return;
         }
-        for (size_t i = 0; i < n; i++)
-                buf->data[at + i] = (uint8_t)(v >> (8 * i));
+        af_le_put(buf->data + at, v, n);
 }
 
 void af_buf_patch_u32(struct af_buf *buf, size_t at, uint32_t v) {
@@ -165,13 +164,10 @@ const uint8_t *af_cursor_bytes(struct af_cursor *c, size_t n) {
         return p;
 }
 
-static uint64_t get_le(struct af_cursor *c, size_t n) {
+static uint64_t get_le(struct af_cursor *c, unsigned n) {
         const uint8_t *p = af_cursor_bytes(c, n);
-        uint64_t v = 0;
 
-        for (size_t i = 0; p && i < n; i++)
-                v |= (uint64_t)p[i] << (8 * i);
-        return v;
+        return p ? af_le_get(p, n) : 0;
 }
 
 uint8_t af_cursor_u8(struct af_cursor *c) {

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "base/io.h"
+#include "base/le.h"
 
 _Static_assert(sizeof(((struct af_hasher *)0)->state) >= sizeof(crypto_generichash_state), "af_hasher must hold libsodium's state");
 _Static_assert(_Alignof(struct af_hasher) >= _Alignof(crypto_generichash_state), "af_hasher must be aligned as libsodium's state");
@@ -22,11 +23,10 @@ static crypto_generichash_state *state_of(struct af_hasher *h) {
         return (crypto_generichash_state *)(void *)h->state;
 }
 
-static void put_le(struct af_hasher *h, uint64_t v, size_t n) {
+static void put_le(struct af_hasher *h, uint64_t v, unsigned n) {
         uint8_t bytes[8];
 
-        for (size_t i = 0; i < n; i++)
-                bytes[i] = (uint8_t)(v >> (8 * i));
+        af_le_put(bytes, v, n);
         crypto_generichash_update(state_of(h), bytes, n);
 }
 

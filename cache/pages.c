@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/le.h"
+
 #define PAGE_HEADER  16u
 #define NODE_HEADER  8u
 #define DB_BYTES     48u
@@ -56,15 +58,15 @@ struct node {
 };
 
 static uint32_t get16(const uint8_t *p) {
-        return (uint32_t)p[0] | (uint32_t)p[1] << 8;
+        return (uint32_t)af_le_get(p, 2);
 }
 
 static uint32_t get32(const uint8_t *p) {
-        return get16(p) | get16(p + 2) << 16;
+        return (uint32_t)af_le_get(p, 4);
 }
 
 static uint64_t get64(const uint8_t *p) {
-        return get32(p) | (uint64_t)get32(p + 4) << 32;
+        return af_le_get(p, 8);
 }
 
 /* What lies behind the end of the file reads as zeros. */

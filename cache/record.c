@@ -3,24 +3,13 @@
 
 #include <string.h>
 
-static void put_le(uint8_t *out, uint64_t v, unsigned n) {
-        for (unsigned i = 0; i < n; i++)
-                out[i] = (uint8_t)(v >> (8 * i));
-}
-
-static uint64_t get_le(const uint8_t *p, unsigned n) {
-        uint64_t v = 0;
-
-        for (unsigned i = 0; i < n; i++)
-                v |= (uint64_t)p[i] << (8 * i);
-        return v;
-}
+#include "base/le.h"
 
 static void record_check(enum af_table table, const void *key, uint32_t key_size, const void *p, size_t n, struct af_check *ret_check) {
         uint8_t head[12];
 
-        put_le(head, table, 4);
-        put_le(head + 4, n, 8);
+        af_le_put(head, table, 4);
+        af_le_put(head + 4, n, 8);
         af_check_pieces((struct af_piece[]){{head, sizeof(head)}, {key, key_size}, {p, n}}, 3, ret_check);
 }
 
@@ -28,9 +17,9 @@ void af_record_header_write(const struct af_store_record *r, uint8_t out[AF_RECO
         struct af_check check;
 
         record_check(r->table, r->key, r->key_size, r->value, r->value_size, &check);
-        put_le(out, AF_RECORD_MAGIC, 4);
-        put_le(out + 4, r->table, 4);
-        put_le(out + 8, r->value_size, 8);
+        af_le_put(out, AF_RECORD_MAGIC, 4);
+        af_le_put(out + 4, r->table, 4);
+        af_le_put(out + 8, r->value_size, 8);
         memcpy(out + 16, check.bytes, sizeof(check.bytes));
 }
 
@@ -39,8 +28,8 @@ bool af_record_verify(enum af_table table, const void *key, uint32_t key_size, c
         const uint8_t *head = p;
         struct af_check check;
 
-        if (n < AF_RECORD_HEADER_BYTES || get_le(head, 4) != AF_RECORD_MAGIC || get_le(head + 4, 4) != (uint64_t)table ||
-            get_le(head + 8, 8) != n - AF_RECORD_HEADER_BYTES)
+        if (n < AF_RECORD_HEADER_BYTES || af_le_get(head, 4) != AF_RECORD_MAGIC || af_le_get(head + 4, 4) != (uint64_t)table ||
+            af_le_get(head + 8, 8) != n - AF_RECORD_HEADER_BYTES)
                 return false;
         record_check(table, key, key_size, head + AF_RECORD_HEADER_BYTES, n - AF_RECORD_HEADER_BYTES, &check);
         if (memcmp(check.bytes, head + 16, sizeof(check.bytes)) != 0)

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/le.h"
+
 #define BODY_BYTES_AT 16u
 
 const char *af_error_code_name(enum af_error_code code) {
@@ -72,11 +74,10 @@ void af_frame_field_u8(struct af_buf *buf, enum af_frame_tag tag, uint8_t v) {
 }
 
 /* Little-endian value of n bytes. */
-static void field_le(struct af_buf *buf, enum af_frame_tag tag, uint64_t v, size_t n) {
+static void field_le(struct af_buf *buf, enum af_frame_tag tag, uint64_t v, unsigned n) {
         uint8_t bytes[8];
 
-        for (size_t i = 0; i < n; i++)
-                bytes[i] = (uint8_t)(v >> (8 * i));
+        af_le_put(bytes, v, n);
         af_frame_field(buf, tag, bytes, n);
 }
 

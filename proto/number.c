@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "numeric/half.h"
 
 /* -?[0-9]+ */
@@ -100,11 +101,6 @@ static float parse_to_odd(const char *text) {
         return af_bits_f32(down) & 1 ? down : up;
 }
 
-static void put_le(uint8_t *bytes, uint64_t v, unsigned n) {
-        for (unsigned i = 0; i < n; i++)
-                bytes[i] = (uint8_t)(v >> (8 * i));
-}
-
 static int float_element(enum af_dtype d, const char *text, size_t n, uint8_t *ret_bytes) {
         uint64_t bits;
         bool finite;
@@ -128,7 +124,7 @@ static int float_element(enum af_dtype d, const char *text, size_t n, uint8_t *r
         }
         if (!finite)
                 return AF_NUMBER_E_RANGE;
-        put_le(ret_bytes, bits, af_dtype_size(d));
+        af_le_put(ret_bytes, bits, af_dtype_size(d));
         return 0;
 }
 
@@ -151,6 +147,6 @@ int af_number_element(enum af_dtype d, const char *text, size_t n, uint8_t *ret_
         }
         if (v < min || v > max)
                 return AF_NUMBER_E_RANGE;
-        put_le(ret_bytes, (uint64_t)v, af_dtype_size(d));
+        af_le_put(ret_bytes, (uint64_t)v, af_dtype_size(d));
         return 0;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "compiler/graph/internal.h"
 
 const struct af_attr *af_node_attr(const struct af_node *n, enum af_attr_key key) {
@@ -118,14 +119,10 @@ bool af_value_is_wide_scalar(const struct af_value *v) {
 
 bool af_value_scalar(const struct af_graph *g, uint32_t value, uint64_t *ret_bits) {
         const struct af_value *v = &g->values[value];
-        uint64_t bits = 0;
-
         if (v->kind != AF_VALUE_CONST || v->rank > 0)
                 return false;
         const struct af_graph_constant *c = &g->constants[v->index];
-        for (size_t i = 0; i < c->n_bytes && i < 8; i++)
-                bits |= (uint64_t)c->bytes[i] << (8 * i);
-        *ret_bits = bits;
+        *ret_bits = af_le_get(c->bytes, (unsigned)AF_MIN(c->n_bytes, (size_t)8));
         return true;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "compiler/graph/canon.h"
 #include "compiler_digest.h"
 #include "numeric/expand.h"
@@ -14,8 +15,7 @@ static void visit_number(af_key_visit_fn visit, void *userdata, const char *name
         uint8_t bytes[8];
         char text[24];
 
-        for (unsigned i = 0; i < 8; i++)
-                bytes[i] = (uint8_t)(v >> (8 * i));
+        af_le_put(bytes, v, sizeof(bytes));
         snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
         visit(userdata, name, text, bytes, sizeof(bytes));
 }

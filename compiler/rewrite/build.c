@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "compiler/rewrite/build.h"
 
 static int copy_exprs(struct rw *b) {
@@ -214,8 +215,7 @@ uint32_t rw_scalar_bits(struct rw *b, enum af_dtype dtype, uint64_t bits) {
         if (!bytes || af_arena_grow(b->g.arena, &b->g.constants, &b->cap_constants, b->g.n_constants + 1, sizeof(c)) ||
             add_value(b, &v, &c.value))
                 return no_memory(b);
-        for (unsigned i = 0; i < 8; i++)
-                bytes[i] = (uint8_t)(bits >> (8 * i));
+        af_le_put(bytes, bits, 8);
         b->scalars[at & (b->scalars_size - 1)] = b->g.n_constants;
         b->n_scalars++;
         b->g.constants[b->g.n_constants++] = c;
