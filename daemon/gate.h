@@ -74,6 +74,7 @@ struct af_gate_link {
         uv_poll_t *poll; /* of fd; NULL while down */
         const char *path;
         int fd, in_fd, events;
+        const char *broken; /* why it is given up at the next turn of the loop */
         enum af_gate_link_state state;
         uint8_t head[AF_FRAME_HEADER_BYTES];
         size_t n_head;
@@ -87,7 +88,7 @@ struct af_gate_link {
 };
 /* Begins to connect, and does again whenever the connection breaks. The callbacks are set by the caller before. */
 void af_gate_link_start(struct af_gate_link *link, uv_loop_t *loop, const char *path);
-/* Sends a finished frame (buf is emptied). False where the link is not up, or has too much to send already. */
+/* Sends a finished frame (buf is emptied). False where the link is not up, or has too much to send already. Calls nobody back. */
 bool af_gate_link_send(struct af_gate_link *link, struct af_buf *buf) AF_WARN_UNUSED;
 
 /* ---- the two sockets ---- */

@@ -42,12 +42,20 @@ static void go_down(struct af_gate_link *l, const char *why) {
                 close(l->in_fd);
         l->fd = l->in_fd = -1;
         l->state = AF_GATE_LINK_DOWN;
+        l->broken = NULL;
         l->n_head = l->out_at = 0;
         af_buf_deinit(&l->body);
         af_buf_deinit(&l->out);
         uv_timer_start(&l->retry, on_retry, RETRY_MS, 0);
         if (was_up)
                 l->on_down(l->userdata, why);
+}
+
+/* Not at once: whoever sends has a request in hand that on_down would end. Nothing is sent or read before. */
+static void break_later(struct af_gate_link *l, const char *why) {
+        l->broken = why;
+        uv_poll_stop(l->poll);
+        uv_timer_start(&l->retry, on_retry, 0, 0);
 }
 
 static void flush(struct af_gate_link *l) {
@@ -77,8 +85,8 @@ static void flush(struct af_gate_link *l) {
 }
 
 bool af_gate_link_send(struct af_gate_link *l, struct af_buf *buf) {
-        bool ok =
-                l->state == AF_GATE_LINK_UP && af_buf_error(buf) == 0 && l->out.size - l->out_at + buf->size <= MAX_OUT_BYTES + (8u << 20);
+        bool ok = l->state == AF_GATE_LINK_UP && !l->broken && af_buf_error(buf) == 0 &&
+                  l->out.size - l->out_at + buf->size <= MAX_OUT_BYTES + (8u << 20);
 
         if (ok) {
                 af_buf_put(&l->out, buf->data, buf->size);
@@ -86,7 +94,7 @@ bool af_gate_link_send(struct af_gate_link *l, struct af_buf *buf) {
                 if (ok)
                         flush(l);
                 else
-                        go_down(l, "out of memory");
+                        break_later(l, "out of memory");
         }
         af_buf_deinit(buf);
         return ok;
@@ -198,6 +206,10 @@ static void on_retry(uv_timer_t *timer) {
         struct af_gate_link *l = timer->data;
         struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
+        if (l->broken) {
+                go_down(l, l->broken);
+                return;
+        }
         strncpy(addr.sun_path, l->path, sizeof(addr.sun_path) - 1);
         l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         l->poll = calloc(1, sizeof(*l->poll));

@@ -238,7 +238,8 @@ def who_may_connect():
     base = tempfile.mkdtemp(prefix='afgate.')
     try:
         os.chmod(base, 0o755)
-        for options, mode, admitted in (({}, 0o600, False), ({'gate_mode': '0666'}, 0o666, True), ({'allow_uid': 65534}, None, True)):
+        many = ' '.join(map(str, [*range(100000, 100300), 65534]))
+        for options, mode, admitted in (({}, 0o600, False), ({'gate_mode': '0666'}, 0o666, True), ({'allow_uid': 65534}, None, True), ({'allow_uid': many}, None, True)):
             s = gate_server(base=base, **options)
             with s:
                 path = door(s)
