@@ -157,7 +157,16 @@ static int write_temporary(int fd, const void *p, size_t n, mode_t mode) {
         return 0;
 }
 
-int af_io_publish_file(const char *path, const void *p, size_t n, mode_t mode) {
+/* Some file systems cannot rename without replacing: there it gets a second name, and loses the first. */
+static int put_in_place(const char *temporary, const char *path, bool only_new) {
+        if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, only_new ? RENAME_NOREPLACE : 0) == 0)
+                return 0;
+        if (!only_new || errno != EINVAL)
+                return -errno;
+        return link(temporary, path) < 0 || unlink(temporary) < 0 ? -errno : 0;
+}
+
+static int publish(const char *path, const void *p, size_t n, mode_t mode, bool only_new) {
         AF_CLEANUP(af_freep) char *temporary = NULL;
 
         if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
@@ -168,13 +177,21 @@ int af_io_publish_file(const char *path, const void *p, size_t n, mode_t mode) {
         if (fd < 0)
                 return -errno;
         int r = write_temporary(fd, p, n, mode);
-        if (r == 0 && rename(temporary, path) < 0)
-                r = -errno;
+        if (r == 0)
+                r = put_in_place(temporary, path, only_new);
         if (r < 0) {
                 unlink(temporary);
                 return r;
         }
         return sync_parent(path);
+}
+
+int af_io_publish_file(const char *path, const void *p, size_t n, mode_t mode) {
+        return publish(path, p, n, mode, false);
+}
+
+int af_io_publish_new_file(const char *path, const void *p, size_t n, mode_t mode) {
+        return publish(path, p, n, mode, true);
 }
 
 int af_io_make_dirs(const char *path, mode_t mode) {

@@ -29,6 +29,8 @@ int af_io_load_dir(struct af_arena *arena, const char *dir, const char *suffix, 
 int af_io_write_fd(int fd, const void *p, size_t n) AF_WARN_UNUSED;
 /* Writes PATH.<random>, fsyncs, renames: a reader sees the old file or the new one. */
 int af_io_publish_file(const char *path, const void *p, size_t n, mode_t mode) AF_WARN_UNUSED;
+/* The same, but -EEXIST where anything is there, which stays as it is. */
+int af_io_publish_new_file(const char *path, const void *p, size_t n, mode_t mode) AF_WARN_UNUSED;
 /* mkdir -p with mode for what it creates. */
 int af_io_make_dirs(const char *path, mode_t mode) AF_WARN_UNUSED;
 /* Removes a tree; a missing one is fine; never follows symlinks out of it. */

@@ -99,7 +99,7 @@ static const char *read_query(const cJSON *o, struct af_ledger_query *ret) {
         if (kind && (ret->kind = af_ledger_kind_from_name(kind)) < 0)
                 return "the kind is none of request, plan, compile, miss, fallback, failure";
         if (n > 64 || n % 2 || (n && !af_unhex(fragment, n, ret->fragment, n / 2)))
-                return "the fragment is not an even number of hexadecimal digits";
+                return "the fragment is not the beginning of a digest: an even number of hexadecimal digits, at most 64";
         ret->n_fragment = (uint32_t)(n / 2);
         ret->since_s = number(o, "since_s", 0, INT64_MAX / 2);
         if (cJSON_HasObjectItem(o, "uid"))

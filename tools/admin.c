@@ -16,7 +16,7 @@ int af_admin_open(const struct af_args *args, struct af_admin *ret_admin) {
         struct autofuse_error *error = NULL;
         enum autofuse_status status;
 
-        *ret_admin = (struct af_admin){.next_id = 1, .timeout_ns = af_args_number(args, "timeout", 600) * 1000000000ull};
+        *ret_admin = (struct af_admin){.next_id = 1, .timeout_ns = af_args_seconds(args, "timeout", 600) * 1000000000ull};
         if (af_socket_paths_make(af_args_text(args, "socket"), getenv("AUTOFUSE_SOCKET"), getenv("XDG_RUNTIME_DIR"), geteuid(),
                                  &ret_admin->paths) != 0) {
                 fputs("error: out of memory\n", stderr);

@@ -186,6 +186,10 @@ uint64_t af_args_number(const struct af_args *args, const char *name, uint64_t o
         return s ? strtoull(s, NULL, 0) : otherwise;
 }
 
+uint64_t af_args_seconds(const struct af_args *args, const char *name, uint64_t otherwise) {
+        return AF_MIN(af_args_number(args, name, otherwise), (uint64_t)1000000000);
+}
+
 const char *af_args_list(const struct af_args *args, const char *name, uint32_t i) {
         uint32_t option = (uint32_t)index_of(args, name);
         for (uint32_t j = 0; j < args->n_list; j++)

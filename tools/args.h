@@ -59,6 +59,8 @@ void af_args_deinit(struct af_args *args);
 bool af_args_flag(const struct af_args *args, const char *name);
 const char *af_args_text(const struct af_args *args, const char *name); /* NULL where absent */
 uint64_t af_args_number(const struct af_args *args, const char *name, uint64_t otherwise);
+/* At most 10^9, so that no unit of it overflows. */
+uint64_t af_args_seconds(const struct af_args *args, const char *name, uint64_t otherwise);
 /* The i-th value of a LIST option, or NULL. */
 const char *af_args_list(const struct af_args *args, const char *name, uint32_t i);
 void af_args_help(const struct af_command *command, FILE *out);

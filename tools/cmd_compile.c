@@ -94,6 +94,10 @@ static int run(const struct af_args *args) {
                 cJSON_Delete(list);
                 return AF_EXIT_USAGE;
         }
+        if (af_args_text(args, "output") && !af_out_is_file("compile", af_args_text(args, "output"))) {
+                cJSON_Delete(list);
+                return AF_EXIT_USAGE;
+        }
         if (af_session_open(args, &s) != AF_EXIT_OK) {
                 cJSON_Delete(list);
                 return AF_EXIT_FAILED;
@@ -101,10 +105,8 @@ static int run(const struct af_args *args) {
         if (af_args_text(args, "sources") && !s.offline)
                 fprintf(stderr, "autofusectl compile: the server keeps sources to itself: --sources needs --offline\n");
         s.opts.keep_sources = af_args_text(args, "sources") != NULL;
-        af_table_init(&table, 8);
         static const char *const heads[] = {"fragment", "nodes", "launches", "fallbacks", "hit", "compile", "bundle", "key"};
-        for (size_t i = 0; i < AF_ARRAY_SIZE(heads); i++)
-                af_table_add(&table, "%s", heads[i]);
+        af_table_init(&table, heads, AF_ARRAY_SIZE(heads));
         int r = AF_EXIT_OK;
         for (uint32_t i = 0; i < args->n_operands; i++)
                 if (compile_one(args, &s, args->operands[i], &table, list) != AF_EXIT_OK)

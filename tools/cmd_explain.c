@@ -100,10 +100,8 @@ static void print_decisions(const struct af_driver_view *v, bool all) {
         struct af_table t;
         uint32_t n = 0, n_refused = 0;
         char bytes[32];
-        af_table_init(&t, 5);
         static const char *const heads[] = {"decision", "nodes", "rule", "saves", "why"};
-        for (size_t i = 0; i < AF_ARRAY_SIZE(heads); i++)
-                af_table_add(&t, "%s", heads[i]);
+        af_table_init(&t, heads, AF_ARRAY_SIZE(heads));
         for (uint32_t i = 0; i < v->fusion.n_decisions; i++) {
                 const struct af_decision *d = &v->fusion.decisions[i];
                 n_refused += d->kind == AF_DECISION_REFUSED;

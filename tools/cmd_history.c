@@ -73,12 +73,6 @@ static const char *when(double wall_s, char out[32]) {
 
 /* ---- tables ---- */
 
-static void heads(struct af_table *t, const char *const *names, uint32_t n) {
-        af_table_init(t, n);
-        for (uint32_t i = 0; i < n; i++)
-                af_table_add(t, "%s", names[i]);
-}
-
 static void add_us(struct af_table *t, double us) {
         char text[32];
         af_table_add(t, "%s", us > 0 ? af_out_us((uint64_t)us, text) : "-");
@@ -88,7 +82,7 @@ static void print_events(const cJSON *list) {
         static const char *const names[] = {"time", "kind", "fragment", "waited", "ran", "process", "text"};
         struct af_table t;
         char text[32];
-        heads(&t, names, AF_ARRAY_SIZE(names));
+        af_table_init(&t, names, AF_ARRAY_SIZE(names));
         /* Newest last, as a log. */
         for (int i = cJSON_GetArraySize(list) - 1; i >= 0; i--) {
                 const cJSON *e = cJSON_GetArrayItem(list, i);
@@ -113,7 +107,7 @@ static void print_top(const cJSON *list) {
         const cJSON *row;
         struct af_table t;
         char text[32];
-        heads(&t, names, AF_ARRAY_SIZE(names));
+        af_table_init(&t, names, AF_ARRAY_SIZE(names));
         cJSON_ArrayForEach(row, list) {
                 af_table_add(&t, "%.16s", af_history_text(row, "fragment"));
                 for (size_t i = 0; i < AF_ARRAY_SIZE(counts); i++)
@@ -133,7 +127,7 @@ static void print_rows(const char *title, const cJSON *list, const char *const *
         if (cJSON_GetArraySize(list) == 0)
                 return;
         printf("%s\n", title);
-        heads(&t, names, n);
+        af_table_init(&t, names, n);
         cJSON_ArrayForEach(row, list) for (uint32_t i = 0; i < n; i++) {
                 const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, names[i]);
                 size_t length = strlen(names[i]);

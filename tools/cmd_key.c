@@ -34,10 +34,7 @@ static void visit(void *userdata, const char *name, const char *text, const void
 static void explain(const struct af_env *env, const struct af_prepared *prepared, const char *fragment, cJSON *o, bool json) {
         struct af_table table;
         struct listing l = {.table = &table, .json = cJSON_CreateArray()};
-        af_table_init(&table, 3);
-        af_table_add(&table, "ingredient");
-        af_table_add(&table, "bytes");
-        af_table_add(&table, "value");
+        af_table_init(&table, (const char *const[]){"ingredient", "bytes", "value"}, 3);
         visit(&l, "canonical form of the fragment", fragment, prepared->canon, prepared->n_canon);
         af_key_ingredients(&env->key, visit, &l);
         cJSON_AddItemToObject(o, "ingredients", l.json);

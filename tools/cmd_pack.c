@@ -48,26 +48,33 @@ static int write_key(const char *path, const void *key, size_t n, mode_t mode) {
 
         af_hex(key, n, hex);
         hex[2 * n] = '\n';
-        r = af_io_publish_file(path, hex, 2 * n + 1, mode);
+        r = af_io_publish_new_file(path, hex, 2 * n + 1, mode);
         if (r < 0)
-                fprintf(stderr, "error: %s: %s\n", path, strerror(-r));
+                fprintf(stderr, "error: %s: %s\n", path, r == -EEXIST ? "is there already" : strerror(-r));
         return r < 0 ? AF_EXIT_FAILED : AF_EXIT_OK;
 }
 
+/* Both files or none. */
 static int run_keygen(const struct af_args *args) {
         uint8_t secret[AF_PACK_SECRET_BYTES], public[AF_PACK_PUBLIC_BYTES];
-        char path[4096];
-        struct stat st;
+        const char *path = args->operands[0];
+        AF_CLEANUP(af_freep) char *public_path = NULL;
+        int r;
 
-        snprintf(path, sizeof(path), "%s.pub", args->operands[0]);
-        if (lstat(args->operands[0], &st) == 0) {
-                fprintf(stderr, "error: %s is there already\n", args->operands[0]);
+        if (!af_out_is_file("keygen", path))
+                return AF_EXIT_USAGE;
+        if (asprintf(&public_path, "%s.pub", path) < 0) {
+                public_path = NULL;
                 return AF_EXIT_FAILED;
         }
         af_pack_make_keys(secret, public);
-        if (write_key(args->operands[0], secret, sizeof(secret), 0600) != AF_EXIT_OK)
-                return AF_EXIT_FAILED;
-        return write_key(path, public, sizeof(public), 0644);
+        r = write_key(path, secret, sizeof(secret), 0600);
+        if (r == AF_EXIT_OK) {
+                r = write_key(public_path, public, sizeof(public), 0644);
+                if (r != AF_EXIT_OK)
+                        unlink(path);
+        }
+        return r;
 }
 
 /* ---- writing ---- */
@@ -86,6 +93,8 @@ static int output_open(const struct af_args *args, const char *path, struct outp
         const char *key = af_args_text(args, "sign");
 
         *ret_out = (struct output){.path = path, .fd = -1, .sign = key};
+        if (!af_out_is_file(args->command->name, path))
+                return AF_EXIT_USAGE;
         if (key && read_key(key, ret_out->secret, sizeof(ret_out->secret)) != AF_EXIT_OK)
                 return AF_EXIT_FAILED;
         af_pack_machine(&machine);
@@ -328,11 +337,7 @@ static int list(const struct af_args *args, const struct af_pack *p) {
         struct af_table t;
         cJSON *all = cJSON_CreateArray();
 
-        af_table_init(&t, 4);
-        af_table_add(&t, "fragment");
-        af_table_add(&t, "environment");
-        af_table_add(&t, "canonical");
-        af_table_add(&t, "bundle");
+        af_table_init(&t, (const char *const[]){"fragment", "environment", "canonical", "bundle"}, 4);
         for (uint64_t i = 0; i < af_pack_count(p); i++) {
                 char fragment[AF_DIGEST_HEX_SIZE], environment[AF_DIGEST_HEX_SIZE], text[32];
                 struct af_pack_entry e;

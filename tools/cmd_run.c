@@ -169,9 +169,7 @@ static int show(const struct af_args *args, const struct af_frag *frag, const st
         char text[32];
         static const char *const heads[] = {"output", "dtype", "shape", "differing", "largest error", ""};
         autofuse_bundle_info(bundle, &info);
-        af_table_init(&table, compare ? 6 : 3);
-        for (uint32_t i = 0; i < table.n_columns; i++)
-                af_table_add(&table, "%s", heads[i]);
+        af_table_init(&table, heads, compare ? 6 : 3);
         uint32_t n_bad = show_outputs(x, compare, &table, list, &worst);
         cJSON_AddItemToObject(o, "outputs", list);
         cJSON_AddNumberToObject(o, "run_us", (double)x->run_us);

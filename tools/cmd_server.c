@@ -45,9 +45,7 @@ static int print(const char *json, bool raw) {
                 cJSON_Delete(o);
                 return AF_EXIT_OK;
         }
-        af_table_init(&t, 2);
-        af_table_add(&t, "counter");
-        af_table_add(&t, "value");
+        af_table_init(&t, (const char *const[]){"counter", "value"}, 2);
         add_rows(&t, o, "");
         af_table_print(&t, 0, stdout);
         af_table_deinit(&t);

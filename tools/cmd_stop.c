@@ -93,7 +93,7 @@ static int run(const struct af_args *args) {
         af_admin_close(&a);
         if (fd < 0)
                 return AF_EXIT_FAILED;
-        r = end(fd, pid, !af_args_flag(args, "no-wait"), af_args_number(args, "timeout", WAIT_S));
+        r = end(fd, pid, !af_args_flag(args, "no-wait"), af_args_seconds(args, "timeout", WAIT_S));
         if (r == AF_EXIT_OK && af_args_flag(args, "json")) {
                 cJSON *o = cJSON_CreateObject();
                 cJSON_AddNumberToObject(o, "stopped", pid);

@@ -67,9 +67,7 @@ static int print(const struct af_args *args, char *text, bool fail_on_damage) {
                 af_out_json(o);
                 return r;
         }
-        af_table_init(&t, 2);
-        af_table_add(&t, "what");
-        af_table_add(&t, "how much");
+        af_table_init(&t, (const char *const[]){"what", "how much"}, 2);
         cJSON_ArrayForEach(item, o) {
                 char bytes[32];
 
@@ -99,7 +97,7 @@ static int run_gc(const struct af_args *args) {
         char query[256], *text = NULL;
         int r;
 
-        alone.max_bytes = af_args_number(args, "max-mib", 0) << 20;
+        alone.max_bytes = AF_MIN(af_args_number(args, "max-mib", 0), UINT64_MAX >> 20) << 20;
         alone.max_age_days = (uint32_t)AF_MIN(af_args_number(args, "max-age", 0), (uint64_t)1000000);
         if (alone.dir && current_only) {
                 fputs("autofusectl gc: --current-only needs a server, which knows what is current\n", stderr);

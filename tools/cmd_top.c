@@ -86,9 +86,7 @@ static void print_jobs(const cJSON *list) {
         if (cJSON_GetArraySize(list) == 0)
                 return;
         putchar('\n');
-        af_table_init(&t, AF_ARRAY_SIZE(names));
-        for (size_t i = 0; i < AF_ARRAY_SIZE(names); i++)
-                af_table_add(&t, "%s", names[i]);
+        af_table_init(&t, names, AF_ARRAY_SIZE(names));
         cJSON_ArrayForEach(row, list) {
                 af_table_add(&t, "%s", af_event_safe(af_history_text(row, "job"), 10));
                 af_table_add(&t, "%s", af_event_safe(af_history_text(row, "what"), 64));
@@ -108,9 +106,7 @@ static void print_waiting(const cJSON *list) {
         if (cJSON_GetArraySize(list) == 0)
                 return;
         putchar('\n');
-        af_table_init(&t, AF_ARRAY_SIZE(names));
-        for (size_t i = 0; i < AF_ARRAY_SIZE(names); i++)
-                af_table_add(&t, "%s", names[i]);
+        af_table_init(&t, names, AF_ARRAY_SIZE(names));
         cJSON_ArrayForEach(row, list) {
                 af_table_add(&t, "%.16s", af_history_text(row, "fragment"));
                 af_table_add(&t, "%s", af_event_safe(af_history_text(row, "doing"), 40));
@@ -145,7 +141,7 @@ static void show(struct look *now, const struct look *before, bool json) {
 
 static int run(const struct af_args *args) {
         bool json = af_args_flag(args, "json"), once = af_args_flag(args, "once"), screen = !json && !once && isatty(STDOUT_FILENO);
-        uint64_t delay = af_args_number(args, "delay", 1);
+        uint64_t delay = af_args_seconds(args, "delay", 1);
         struct look before = {0};
         struct af_admin a;
         int r = af_admin_open(args, &a);

@@ -201,10 +201,8 @@ static const char *const outcomes[] = {"waiting", "compiled", "found", "refused"
 static void print_text(const struct list *l, const uint32_t *counts, bool verbose) {
         struct af_table t;
         char text[32];
-        af_table_init(&t, 6);
         static const char *const heads[] = {"file", "outcome", "kernels", "fallbacks", "compile", "why"};
-        for (size_t i = 0; i < AF_ARRAY_SIZE(heads); i++)
-                af_table_add(&t, "%s", heads[i]);
+        af_table_init(&t, heads, AF_ARRAY_SIZE(heads));
         for (uint32_t i = 0; i < l->n; i++) {
                 const struct file *f = &l->files[i];
                 if (!verbose && (f->outcome == FILE_COMPILED || f->outcome == FILE_FOUND))

@@ -85,14 +85,19 @@ static int follow(struct watch *w, struct af_connection *conn) {
 }
 
 static int run(const struct af_args *args) {
-        const char *color = af_args_text(args, "color");
+        const char *color = af_args_text(args, "color") ? af_args_text(args, "color") : "auto";
+        bool always = strcmp(color, "always") == 0, automatic = strcmp(color, "auto") == 0;
         struct watch w = {.args = args,
                           .json = af_args_flag(args, "json"),
-                          .color = color && strcmp(color, "auto") != 0 ? strcmp(color, "always") == 0 : isatty(STDOUT_FILENO),
+                          .color = always || (automatic && isatty(STDOUT_FILENO)),
                           .left = af_args_number(args, "count", UINT64_MAX)};
         struct af_admin a;
         struct af_buf none = AF_BUF_INIT;
         char *text = NULL;
+        if (!always && !automatic && strcmp(color, "never") != 0) {
+                fprintf(stderr, "autofusectl watch: --color %s: auto, always or never\n", color);
+                return AF_EXIT_USAGE;
+        }
         int r = af_admin_open(args, &a);
         if (r != AF_EXIT_OK)
                 return r;

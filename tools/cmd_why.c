@@ -29,7 +29,7 @@ static const struct af_option options[] = {
 
 static bool is_hex(const char *text) {
         size_t n = strlen(text);
-        return n >= 8 && n <= 128 && n % 2 == 0 && strspn(text, "0123456789abcdefABCDEF") == n;
+        return n >= 8 && strspn(text, "0123456789abcdefABCDEF") == n;
 }
 
 /* A digest's beginning, completed from the ledger. */
@@ -54,8 +54,8 @@ static int put_key(struct af_admin *a, const char *hex, struct af_buf *fields) {
                 af_frame_field(fields, AF_TAG_KEY, key, 64);
                 return AF_EXIT_OK;
         }
-        if (n > 64) {
-                fputs("error: a key has 128 hexadecimal digits, a fragment's digest 64\n", stderr);
+        if (n > 64 || n % 2) {
+                fprintf(stderr, "error: %zu hexadecimal digits: a key has 128, a fragment's digest 64, its beginning an even number\n", n);
                 return AF_EXIT_USAGE;
         }
         if (n == 64 ? !af_unhex(hex, n, key, 32) : complete(a, hex, key) != AF_EXIT_OK)

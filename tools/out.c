@@ -9,8 +9,10 @@
 
 #include "base/clock.h"
 
-void af_table_init(struct af_table *t, uint32_t n_columns) {
+void af_table_init(struct af_table *t, const char *const *heads, uint32_t n_columns) {
         *t = (struct af_table){.n_columns = n_columns};
+        for (uint32_t i = 0; i < n_columns; i++)
+                af_table_add(t, "%s", heads[i]);
 }
 
 void af_table_deinit(struct af_table *t) {
@@ -165,4 +167,12 @@ void af_bar_end(struct af_bar *bar) {
         if (bar->active)
                 fputs("\r\033[K", stderr);
         bar->active = false;
+}
+
+bool af_out_is_file(const char *command, const char *path) {
+        bool ok = path[0] && strcmp(path, "-") != 0;
+
+        if (!ok)
+                fprintf(stderr, "autofusectl %s: '%s' is no name of a file to write\n", command, path);
+        return ok;
 }

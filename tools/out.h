@@ -19,7 +19,8 @@ struct af_table {
         uint32_t n_cells, cap_cells;
         bool failed; /* no memory: prints nothing */
 };
-void af_table_init(struct af_table *t, uint32_t n_columns);
+/* heads: the first row; borrowed for the call. */
+void af_table_init(struct af_table *t, const char *const *heads, uint32_t n_columns);
 void af_table_deinit(struct af_table *t);
 void af_table_add(struct af_table *t, const char *fmt, ...) AF_PRINTF(2, 3);
 /* With `indent` blanks before each row. */
@@ -31,6 +32,8 @@ const char *af_out_bytes(uint64_t n, char out[32]);
 const char *af_out_us(uint64_t us, char out[32]);
 /* Prints "ERROR: WHERE: WHAT" lines of the diagnostics to stderr. */
 void af_out_diags(const struct af_diags *diags);
+/* False, with a line on stderr, where nothing can be written: no name, or "-", which is for streams. */
+bool af_out_is_file(const char *command, const char *path);
 /* Prints one JSON document with a newline, and frees it. */
 void af_out_json(cJSON *json);
 

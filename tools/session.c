@@ -39,7 +39,7 @@ int af_session_open(const struct af_args *args, struct af_session *ret_session) 
         *s = (struct af_session){.deadline_ms = 600000};
         s->offline = !has_option(args, "socket") || (has_option(args, "offline") && af_args_flag(args, "offline"));
         if (has_option(args, "timeout"))
-                s->deadline_ms = (uint32_t)AF_MIN(af_args_number(args, "timeout", 600) * 1000, (uint64_t)UINT32_MAX);
+                s->deadline_ms = (uint32_t)AF_MIN(af_args_seconds(args, "timeout", 600) * 1000, (uint64_t)UINT32_MAX);
         if (s->offline)
                 return AF_EXIT_OK;
         struct autofuse_options o = AUTOFUSE_OPTIONS_INIT;

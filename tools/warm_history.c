@@ -171,7 +171,7 @@ static void report(const struct warm *w, bool json, const uint32_t *counts) {
 }
 
 int af_warm_from_history(const struct af_args *args, uint32_t n) {
-        struct warm w = {.deadline_ms = (uint32_t)AF_MIN(af_args_number(args, "timeout", 600) * 1000, (uint64_t)UINT32_MAX)};
+        struct warm w = {.deadline_ms = (uint32_t)AF_MIN(af_args_seconds(args, "timeout", 600) * 1000, (uint64_t)UINT32_MAX)};
         uint32_t counts[N_OUTCOMES] = {0};
         struct af_session s;
         /* Starts this user's server where none runs; its history may be long. */

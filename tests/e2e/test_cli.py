@@ -23,7 +23,9 @@ def usage_errors_are_code_2_and_one_reason():
                         (['compile', '--colour', 'x'], 'unknown option: --colour'), (['run', '-x', 'f'], 'unknown option: -x'),
                         (['run', 'a', 'b'], 'too many arguments from: b'), (['run', '--seed', 'one', 'f'], 'not a number: --seed'),
                         (['run', '--seed'], 'needs a value: --seed'), (['stats', '--json=yes'], 'takes no value: --json'),
-                        (['compile', '--offline', '-o', '/dev/null', 'a', 'b'], '--output is for one fragment')]:
+                        (['compile', '--offline', '-o', '/dev/null', 'a', 'b'], '--output is for one fragment'), (['compile', '-o', '-', 'a'], "'-' is no name of a file"),
+                        (['export', ''], "'' is no name of a file"), (['pack', '-', 'a'], "'-' is no name of a file"), (['keygen', '-'], "'-' is no name of a file"),
+                        (['keygen', ''], "'' is no name of a file"), (['watch', '--color', 'red'], 'auto, always or never'), (['history', '--since', '5x'], 'not a time')]:
         d = ctl(*args)
         assert d.code == 2 and words in d.err and not d.out, (args, d)
 

@@ -142,6 +142,20 @@ def an_export_is_imported_elsewhere():
         shutil.rmtree(base)
 
 
+def keys_are_whole_or_not_there(d):
+    """Nothing is overwritten, a link neither; where one of the two cannot be made the other is not left."""
+    os.mkdir(d)
+    os.symlink('nowhere', d + '/link')
+    os.mkdir(d + '/blocked.pub')
+    open(d + '/old.pub', 'w').write('old')
+    before = sorted(os.listdir(d))
+    for path in (d + '/link', d + '/blocked', d + '/old', d + '/none/key', d + '/', d):
+        p = ctl('keygen', path)
+        assert p.returncode == 1 and p.stderr.count('\n') == 1 and not p.stdout, (path, p)
+    assert sorted(os.listdir(d)) == before and open(d + '/old.pub').read() == 'old', os.listdir(d)
+    assert ctl('keygen', d + '/-').returncode == 0 and sorted(os.listdir(d)) == sorted([*before, '-', '-.pub'])
+
+
 def packs_are_signed_and_checked():
     base = tempfile.mkdtemp(prefix='afe2e.')
     try:
@@ -150,6 +164,7 @@ def packs_are_signed_and_checked():
             assert ctl('keygen', k).returncode == 0
             assert os.stat(k).st_mode & 0o777 == 0o600
         assert ctl('keygen', key).returncode == 1, 'a key is never overwritten'
+        keys_are_whole_or_not_there(base + '/keys')
         with Server() as s:
             fill(s)
             assert ctl('export', pack, '--sign', key, '--socket', s.path).returncode == 0

@@ -31,6 +31,19 @@ static void tear_down(void) {
 
 TestSuite(io, .init = set_up, .fini = tear_down);
 
+Test(io, publishes_new_files_only) {
+        AF_CLEANUP(af_buf_deinit) struct af_buf buf = AF_BUF_INIT;
+        struct stat st;
+
+        cr_assert_eq(af_io_publish_new_file(in_dir(0, "f"), "one", 3, 0600), 0);
+        cr_assert_eq(af_io_publish_new_file(in_dir(0, "f"), "other", 5, 0644), -EEXIST);
+        cr_assert_eq(symlink("nowhere", in_dir(0, "l")), 0);
+        cr_assert_eq(af_io_publish_new_file(in_dir(0, "l"), "x", 1, 0600), -EEXIST);
+        cr_assert_eq(af_io_read_file(in_dir(0, "f"), 100, &buf), 0);
+        cr_assert(buf.size == 3 && memcmp(buf.data, "one", 3) == 0);
+        cr_assert(stat(in_dir(0, "f"), &st) == 0 && (st.st_mode & 0777) == 0600);
+}
+
 Test(io, publishes_whole_files) {
         struct af_buf b = AF_BUF_INIT;
         struct stat st;

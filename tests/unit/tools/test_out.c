@@ -16,8 +16,8 @@ Test(out, tables_align_words_left_and_numbers_right) {
                                             "longer", "1000", "12 B", ""};
         struct af_table t;
         char text[512] = "";
-        af_table_init(&t, 4);
-        for (size_t i = 0; i < AF_ARRAY_SIZE(cells); i++)
+        af_table_init(&t, cells, 4);
+        for (size_t i = 4; i < AF_ARRAY_SIZE(cells); i++)
                 af_table_add(&t, "%s", cells[i]);
         render(&t, text, sizeof(text));
         cr_assert_str_eq(text, " name       n     size  why\n α          1  2.5 KiB  1 reason is long\n longer  1000     12 B  \n", "%s",
