@@ -97,6 +97,7 @@ static bool is_large(const struct af_graph *g) {
 
 static int add_group(struct bench *b, const char *name, const struct af_driver_view *view, uint32_t group) {
         struct entry *e = &b->entries[b->n];
+        AF_CLEANUP(af_arena_deinit) struct af_arena scratch = {0};
         struct af_kernel *k[2];
         const char *why = "";
         uint64_t least = UINT64_MAX, t = 0;
@@ -105,12 +106,12 @@ static int add_group(struct bench *b, const char *name, const struct af_driver_v
                 return -E2BIG;
         for (unsigned turn = 0; !r && turn < TURNS; turn++) {
                 t = af_clock_now_ns();
-                r = af_schedule_build(&view->graph, &view->fusion.groups[group], &b->env.soc, &k[0], &why);
+                r = af_schedule_build(&scratch, &view->graph, &view->fusion.groups[group], &b->env.soc, &k[0], &why);
                 least = AF_MIN(least, af_clock_now_ns() - t);
         }
         t = af_clock_now_ns();
         if (!r)
-                r = af_schedule_build_exhaustive(&view->graph, &view->fusion.groups[group], &b->env.soc, &k[1], &why);
+                r = af_schedule_build_exhaustive(&scratch, &view->graph, &view->fusion.groups[group], &b->env.soc, &k[1], &why);
         t = af_clock_now_ns() - t;
         if (!r)
                 r = fill(b, k[0], &e->chosen);

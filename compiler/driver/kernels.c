@@ -8,6 +8,11 @@
 void kernels_init(struct kernels *k, struct af_job *job) {
         *k = (struct kernels){.round = 0};
         af_intern_init(&k->sets, job->arena);
+        af_arena_init(&k->scratch, 0);
+}
+
+void kernels_deinit(struct kernels *k) {
+        af_arena_deinit(&k->scratch);
 }
 
 /* The kernel of an alike group with this group's values as arguments: values[i] of this one stands for first[i] of the other. */
@@ -55,7 +60,7 @@ static int find(struct kernels *k, struct af_job *job, const struct af_group *gr
         if (!e->values)
                 return -ENOMEM;
         uint64_t begin = af_clock_now_ns();
-        r = af_schedule_build(&job->graph, group, &job->soc, &e->kernel, &e->why);
+        r = af_schedule_build(&k->scratch, &job->graph, group, &job->soc, &e->kernel, &e->why);
         job->schedule_ns += af_clock_now_ns() - begin;
         if (r > 0)
                 e->kernel = NULL;

@@ -15,10 +15,12 @@ struct kernels {
         struct af_intern sets;
         struct kernel_entry *entries; /* per number in sets */
         uint32_t cap_entries, round;
+        struct af_arena scratch; /* what the schedule tries */
 };
 
-/* Nothing known; memory: the job's arena. */
+/* Nothing known; memory: the job's arena, and of its own until kernels_deinit. */
 void kernels_init(struct kernels *k, struct af_job *job);
+void kernels_deinit(struct kernels *k);
 /*
  * The kernel of groups[number] with its own arguments into *ret_out: kernel (NULL where it does not fit, with *ret_why) and alike. 0 or
  * -errno.

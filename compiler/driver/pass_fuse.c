@@ -92,7 +92,7 @@ static int fuse_all(struct af_job *job) {
         static const struct af_rules none;
         const struct af_rules *rules = job->opts->no_fuse ? &none : &job->env->rules;
         struct af_fuse_ask ask = {.fusable = fusable, .userdata = job, .fence = job->fence};
-        struct kernels kernels;
+        AF_CLEANUP(kernels_deinit) struct kernels kernels;
         kernels_init(&kernels, job);
         for (bool again = true; again;) {
                 again = false; /* ends: each further round keeps nodes apart that shared a group, or leaves one to the framework */

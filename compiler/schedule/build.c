@@ -207,7 +207,44 @@ static bool bound_blocks(struct af_kernel *k, const struct af_soc *soc) {
         return true;
 }
 
+/* Copies n objects of one array of from's into g's arena. */
+static int keep_array(const struct af_graph *g, void *p_array, uint32_t n, size_t size) {
+        void *from, *copy;
+        memcpy(&from, p_array, sizeof(from));
+        if (!n)
+                return 0;
+        copy = af_arena_memdup(g->arena, from, n * size);
+        memcpy(p_array, &copy, sizeof(copy));
+        return copy ? 0 : -ENOMEM;
+}
+
+/* Of all that was tried in scratch the kernel alone stays. */
+static int keep(const struct af_graph *g, const struct af_kernel *k, struct af_kernel **ret) {
+        struct af_kernel *copy = af_arena_memdup(g->arena, k, sizeof(*k));
+        int r = copy ? 0 : -ENOMEM;
+        if (!r)
+                r = keep_array(g, &copy->args, copy->n_args, sizeof(*copy->args));
+        if (!r)
+                r = keep_array(g, &copy->regions, copy->n_regions, sizeof(*copy->regions));
+        if (!r)
+                r = keep_array(g, &copy->phases, copy->n_phases, sizeof(*copy->phases));
+        for (uint32_t i = 0; !r && i < copy->n_phases; i++) {
+                struct af_phase *p = &copy->phases[i];
+                r = keep_array(g, &p->values, p->n_values, sizeof(*p->values));
+                if (!r)
+                        r = keep_array(g, &p->stmts, p->n_stmts, sizeof(*p->stmts));
+                if (!r)
+                        r = keep_array(g, &p->stages, p->n_stages, sizeof(*p->stages));
+                if (!r)
+                        r = keep_array(g, &p->nodes, p->n_nodes, sizeof(*p->nodes));
+        }
+        if (!r)
+                *ret = copy;
+        return r;
+}
+
 static int build_group(struct whole *w, const struct af_group *group, struct af_kernel **ret_kernel) {
+        af_arena_reset(w->arena);
         struct af_kernel *k = af_arena_calloc(w->arena, 1, sizeof(*k));
         if (!k)
                 return -ENOMEM;
@@ -222,18 +259,19 @@ static int build_group(struct whole *w, const struct af_group *group, struct af_
         if (w->s)
                 af_arena_deinit(&w->s->scratch);
         if (!r)
-                *ret_kernel = k;
-        return r;
+                r = keep(w->g, k, ret_kernel);
+        *w->why = r > 0 ? af_arena_strdup(w->g->arena, *w->why) : NULL;
+        return r > 0 && !*w->why ? -ENOMEM : r;
 }
 
-int af_schedule_build(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc, struct af_kernel **ret_kernel,
-                      const char **ret_why) {
-        struct whole w = {.g = g, .soc = soc, .arena = g->arena, .why = ret_why};
+int af_schedule_build(struct af_arena *scratch, const struct af_graph *g, const struct af_group *group, const struct af_soc *soc,
+                      struct af_kernel **ret_kernel, const char **ret_why) {
+        struct whole w = {.g = g, .soc = soc, .arena = scratch, .why = ret_why};
         return build_group(&w, group, ret_kernel);
 }
 
-int af_schedule_build_exhaustive(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc,
+int af_schedule_build_exhaustive(struct af_arena *scratch, const struct af_graph *g, const struct af_group *group, const struct af_soc *soc,
                                  struct af_kernel **ret_kernel, const char **ret_why) {
-        struct whole w = {.g = g, .soc = soc, .arena = g->arena, .why = ret_why, .exhaustive = true};
+        struct whole w = {.g = g, .soc = soc, .arena = scratch, .why = ret_why, .exhaustive = true};
         return build_group(&w, group, ret_kernel);
 }

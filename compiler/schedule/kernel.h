@@ -231,14 +231,14 @@ struct af_kernel {
 enum { AF_SCHEDULE_E_UNFIT = 1 /* *ret_why */ };
 /*
  * Group -> tiled loop tree, within the SoC's limits; retiled, split or turned to passes where needed: no shape is refused for size.
- * All memory from g->arena. 0, -ENOMEM, or UNFIT: nothing can be generated for this set of nodes (layout, dtype, op class); *ret_why lives
- * in g->arena.
+ * scratch is reset first and holds what is tried; the kernel is in g->arena. 0, -ENOMEM, or UNFIT: nothing can be generated for this set of
+ * nodes (layout, dtype, op class); *ret_why lives in g->arena.
  */
-int af_schedule_build(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc, struct af_kernel **ret_kernel,
-                      const char **ret_why) AF_WARN_UNUSED;
+int af_schedule_build(struct af_arena *scratch, const struct af_graph *g, const struct af_group *group, const struct af_soc *soc,
+                      struct af_kernel **ret_kernel, const char **ret_why) AF_WARN_UNUSED;
 /* The same by trying every tile of whole 32-byte blocks on every count of cores, for hours where shapes are odd: what the search is
  * measured by. */
-int af_schedule_build_exhaustive(const struct af_graph *g, const struct af_group *group, const struct af_soc *soc,
+int af_schedule_build_exhaustive(struct af_arena *scratch, const struct af_graph *g, const struct af_group *group, const struct af_soc *soc,
                                  struct af_kernel **ret_kernel, const char **ret_why) AF_WARN_UNUSED;
 /*
  * For fusion: whether af_schedule_build would succeed for these nodes, and what the kernel would move about. Linear in the nodes; no

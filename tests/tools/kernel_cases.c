@@ -255,7 +255,8 @@ static void do_group(struct run *r, const uint32_t *nodes, uint32_t n) {
         const char *why = NULL;
         if (kernel_group_make(g, &r->users, nodes, n, &group))
                 return;
-        int e = af_schedule_build(g, &group, &r->s->soc, &k, &why);
+        AF_CLEANUP(af_arena_deinit) struct af_arena scratch = {0};
+        int e = af_schedule_build(&scratch, g, &group, &r->s->soc, &k, &why);
         if (e) {
                 if (r->s->print)
                         printf("# %s: unfit %s (first %s, %u nodes)\n", r->name, why, af_op_info(g->nodes[nodes[0]].op)->name, n);

@@ -37,7 +37,8 @@ static void emit_graph(struct emitted *e, const char *tmpl) {
         cr_assert_eq(af_graph_users(g, &e->users.first, &e->users.list), 0);
         cr_assert_eq(kernel_group_make(g, &e->users, nodes, g->n_nodes, &e->group), 0);
         e->group.tmpl = tmpl;
-        cr_assert_eq(af_schedule_build(g, &e->group, &e->soc, &e->k, &why), 0, "%s", why);
+        AF_CLEANUP(af_arena_deinit) struct af_arena scratch = {0};
+        cr_assert_eq(af_schedule_build(&scratch, g, &e->group, &e->soc, &e->k, &why), 0, "%s", why);
         cr_assert_eq(af_codegen_emit(e->k, &e->templates, &e->source, &e->tiling, &e->t.diags), 0);
 }
 

@@ -32,7 +32,8 @@ static void build(struct built *b) {
                 nodes[i] = i;
         cr_assert_eq(af_graph_users(g, &b->users.first, &b->users.list), 0);
         cr_assert_eq(kernel_group_make(g, &b->users, nodes, g->n_nodes, &b->group), 0);
-        b->r = af_schedule_build(g, &b->group, &b->soc, &b->k, &b->why);
+        AF_CLEANUP(af_arena_deinit) struct af_arena scratch = {0};
+        b->r = af_schedule_build(&scratch, g, &b->group, &b->soc, &b->k, &b->why);
         const char *why = NULL;
         cr_assert_eq(af_schedule_fusable(&b->soc, g, nodes, g->n_nodes, &why), b->r == 0, "fusable says %s, build %s", why, b->why);
 }
@@ -77,6 +78,24 @@ Test(schedule_build, sample_trees) {
 #define OUT(name, dtype, shape) "'outputs':[{'name':'" name "','dtype':'" dtype "','shape':" shape "}]}"
 #define REDUCE(op, in, axes, out, shape)                                                                                                   \
         "{'name':'" out "n','op':'" op "','inputs':['" in "'],'attrs':{'axes':" axes ",'keepdims':false}," OUT(out, "float32", shape)
+
+/* Large graphs have thousands of kernels: what was tried for one of them goes, only what it is made of stays. */
+Test(schedule_build, what_was_tried_does_not_stay) {
+        struct built b;
+        build_text(&b, X("[64,300000]") "'nodes':[" REDUCE("reduce_sum", "x", "[1]", "t", "[64]") "],'outputs':['t']");
+        cr_assert_eq(b.r, 0, "%s", b.why);
+        const struct af_graph *g = &b.t.graph;
+        AF_CLEANUP(af_arena_deinit) struct af_arena scratch = {0};
+        size_t before = g->arena->n_bytes, own = sizeof(struct af_kernel) + 16 * 1024;
+        cr_assert_eq(af_schedule_build(&scratch, g, &b.group, &b.soc, &b.k, &b.why), 0);
+        for (uint32_t i = 0; i < b.k->n_phases; i++) {
+                const struct af_phase *p = &b.k->phases[i];
+                own += sizeof(*p) + p->n_values * sizeof(*p->values) + p->n_stmts * sizeof(*p->stmts);
+        }
+        cr_expect_leq(g->arena->n_bytes - before, own);
+        cr_expect_gt(scratch.n_bytes, 4 * own, "nothing was tried");
+        af_test_graph_deinit(&b.t);
+}
 
 Test(schedule_build, first_axis_tree) {
         struct built b;

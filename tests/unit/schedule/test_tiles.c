@@ -68,8 +68,9 @@ static void build(struct built *b, const char *text) {
         kernel_soc(&b->soc);
         cr_assert_eq(af_graph_users(g, &b->users.first, &b->users.list), 0);
         cr_assert_eq(kernel_group_make(g, &b->users, nodes, g->n_nodes, &b->group), 0);
-        cr_assert_eq(af_schedule_build(g, &b->group, &b->soc, &b->chosen, &why), 0, "%s", why);
-        cr_assert_eq(af_schedule_build_exhaustive(g, &b->group, &b->soc, &b->best, &why), 0, "%s", why);
+        AF_CLEANUP(af_arena_deinit) struct af_arena scratch = {0};
+        cr_assert_eq(af_schedule_build(&scratch, g, &b->group, &b->soc, &b->chosen, &why), 0, "%s", why);
+        cr_assert_eq(af_schedule_build_exhaustive(&scratch, g, &b->group, &b->soc, &b->best, &why), 0, "%s", why);
 }
 
 Test(schedule_tiles, search_is_near_the_best, .timeout = 120) {

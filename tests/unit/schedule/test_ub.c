@@ -109,6 +109,7 @@ static void check_layouts(const struct af_kernel *k, const struct af_soc *soc) {
 }
 
 static void check_seed(uint64_t seed, struct af_soc *soc) {
+        AF_CLEANUP(af_arena_deinit) struct af_arena scratch = {0};
         struct af_arena arena;
         struct af_fragment f;
         struct af_graph g = {0};
@@ -127,7 +128,7 @@ static void check_seed(uint64_t seed, struct af_soc *soc) {
                         const char *why;
                         n = kernel_group_grow(&g, soc, &nodes[at], g.n_nodes - at, 24);
                         cr_assert_eq(kernel_group_make(&g, &users, &nodes[at], n, &group), 0);
-                        if (af_schedule_build(&g, &group, soc, &k, &why) != 0)
+                        if (af_schedule_build(&scratch, &g, &group, soc, &k, &why) != 0)
                                 continue;
                         for (uint32_t i = 0; i < k->n_phases; i++)
                                 check_phase(k, &k->phases[i], soc);
