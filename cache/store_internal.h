@@ -23,8 +23,7 @@
 #define STORE_N_TOUCH         1024u
 #define STORE_TOUCH_PERIOD_S  30
 #define STORE_RECENCY_GRAIN_S 600u /* a stamp younger than this is left alone; */
-#define STORE_PRESSED_GRAIN_S 1u /* where much is in use: what replaces all in a minute is not to push out what is asked for every second  \
-                                  */
+#define STORE_PRESSED_GRAIN_S 1u   /* where much is in use: new records are not to push out what is asked for all the time */
 
 enum store_op_kind { STORE_OP_PUT, STORE_OP_DROP_DAMAGED, STORE_OP_CLEAR, STORE_OP_DELETE, STORE_OP_TRIM };
 

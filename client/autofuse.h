@@ -236,6 +236,12 @@ struct autofuse_progress {
         uint64_t elapsed_ms; /* since the server took the request */
         uint32_t n_waiters;  /* who wait for the same compile */
 };
+/* A kernel that is ready while others of its bundle are still compiled: it may be loaded meanwhile. */
+struct autofuse_part {
+        uint32_t kernel, n_kernels; /* its index, as autofuse_bundle_kernel() takes it, and how many there are */
+        const void *binary;         /* until the call returns */
+        size_t n_bytes;
+};
 /* Start from AUTOFUSE_SUBMIT_INIT. */
 struct autofuse_submit_options {
         size_t size;
@@ -246,9 +252,11 @@ struct autofuse_submit_options {
         /* Called by autofuse_request_wait() in the waiting thread, with no lock held. May be NULL. */
         void (*progress)(void *userdata, const struct autofuse_progress *progress);
         void *userdata;
+        /* Called likewise, once for each kernel that came before the whole answer did; a hit has none. May be NULL. */
+        void (*part)(void *userdata, const struct autofuse_part *part);
 };
 #define AUTOFUSE_SUBMIT_INIT                                                                                                               \
-        { sizeof(struct autofuse_submit_options), 0, 0, false, false, NULL, NULL }
+        { sizeof(struct autofuse_submit_options), 0, 0, false, false, NULL, NULL, NULL }
 
 struct autofuse_bundle;
 struct autofuse_request;

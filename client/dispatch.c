@@ -35,6 +35,42 @@ static void on_progress(struct autofuse_context *ctx, struct autofuse_request *r
         pthread_cond_broadcast(&ctx->cond);
 }
 
+/* Whether it is the first time that this kernel comes; after a connection that broke they come again. */
+static bool is_new_kernel(struct autofuse_request *req, uint32_t kernel, uint32_t n_kernels) {
+        if (!req->part_seen) {
+                req->part_seen = calloc(n_kernels, 1);
+                req->n_part_kernels = n_kernels;
+        }
+        if (!req->part_seen || n_kernels != req->n_part_kernels || req->part_seen[kernel])
+                return false;
+        req->part_seen[kernel] = 1;
+        return true;
+}
+
+/* Only a help: one that does not fit, or for which memory is short, comes with the answer. */
+static void on_part(struct autofuse_context *ctx, struct autofuse_request *req, const struct af_incoming *in) {
+        struct af_field key, index, n_parts, bytes;
+        if (!req->part || !af_frame_find(in->body, in->n_body, AF_TAG_KEY, 2 * sizeof(struct af_digest), &key) ||
+            !af_frame_find(in->body, in->n_body, AF_TAG_PART, 4, &index) ||
+            !af_frame_find(in->body, in->n_body, AF_TAG_N_PARTS, 4, &n_parts) ||
+            !af_frame_find(in->body, in->n_body, AF_TAG_BUNDLE, 0, &bytes) || bytes.n == 0 ||
+            memcmp(key.p, &req->prepared->digest, sizeof(req->prepared->digest)) != 0)
+                return;
+        uint32_t i = af_field_u32(&index), n = af_field_u32(&n_parts);
+        if (i == 0 || i >= n || n > AF_REQUEST_MAX_KERNELS) /* 0 is the bundle's own tables */
+                return;
+        struct af_part *p = malloc(sizeof(*p) + bytes.n);
+        if (!p || !is_new_kernel(req, i - 1, n - 1)) {
+                free(p);
+                return;
+        }
+        memcpy(p + 1, bytes.p, bytes.n);
+        *p = (struct af_part){.info = {.kernel = i - 1, .n_kernels = n - 1, .binary = p + 1, .n_bytes = bytes.n}};
+        *req->parts_tail = p;
+        req->parts_tail = &p->next;
+        pthread_cond_broadcast(&ctx->cond);
+}
+
 static enum autofuse_status status_of(enum af_error_code code) {
         switch (code) {
         case AF_ERROR_INVALID:
@@ -193,7 +229,10 @@ int af_dispatch(struct autofuse_context *ctx, struct af_incoming *in, const char
                 if (req && req->kind != AF_REQUEST_SUBMIT)
                         on_text(ctx, req, in);
                 break;
-        case AF_FRAME_PART:  /* kernels arrive whole in RESULT */
+        case AF_FRAME_PART:
+                if (req && req->kind == AF_REQUEST_SUBMIT)
+                        on_part(ctx, req, in);
+                break;
         case AF_FRAME_DRAIN: /* what is refused meanwhile comes back as a retryable error */
                 break;
         default:

@@ -193,6 +193,8 @@ static void encode(struct af_connection *conn, const struct autofuse_request *re
                 af_frame_field(&conn->out, AF_TAG_CANON, req->prepared->canon, req->prepared->n_canon);
                 if (req->lookup_only)
                         af_frame_field_u8(&conn->out, AF_TAG_LOOKUP_ONLY, 1);
+                if (req->part)
+                        af_frame_field_u8(&conn->out, AF_TAG_PARTS, 1);
                 struct af_buf origins = AF_BUF_INIT;
                 af_prepared_origins(req->prepared, ORIGINS_MAX, &origins);
                 if (origins.size && af_buf_error(&origins) == 0)

@@ -16,6 +16,11 @@
 
 static void request_delete(struct autofuse_request *req) {
         struct autofuse_context *ctx = req->ctx;
+        for (struct af_part *p = req->parts, *next; p; p = next) {
+                next = p->next;
+                free(p);
+        }
+        free(req->part_seen);
         af_prepared_unref(req->prepared);
         af_content_unref(req->content);
         af_content_unref(req->fallback);
@@ -38,7 +43,9 @@ static struct autofuse_request *request_new(struct autofuse_context *ctx, enum a
                                          .priority = o->priority,
                                          .lookup_only = o->lookup_only,
                                          .progress = o->progress,
+                                         .part = o->part,
                                          .userdata = o->userdata};
+        req->parts_tail = &req->parts;
         return req;
 }
 
@@ -204,6 +211,20 @@ static void tell_progress(struct autofuse_context *ctx, struct autofuse_request 
         pthread_mutex_lock(&ctx->lock);
 }
 
+/* Calls the callback with the kernels that came, outside the lock. */
+static void tell_parts(struct autofuse_context *ctx, struct autofuse_request *req) {
+        while (req->parts) {
+                struct af_part *p = req->parts;
+                req->parts = p->next;
+                if (!req->parts)
+                        req->parts_tail = &req->parts;
+                pthread_mutex_unlock(&ctx->lock);
+                req->part(req->userdata, &p->info);
+                free(p);
+                pthread_mutex_lock(&ctx->lock);
+        }
+}
+
 static void expire(struct autofuse_context *ctx, struct autofuse_request *req) {
         struct autofuse_error *error = NULL;
         if (req->last_reason)
@@ -233,6 +254,9 @@ static void use_fallback(struct autofuse_context *ctx, struct autofuse_request *
 static bool wait_done(struct autofuse_context *ctx, struct autofuse_request *req, uint64_t until_ns) {
         uint32_t seen = 0;
         while (req->state != AF_REQUEST_DONE) {
+                tell_parts(ctx, req);
+                if (req->state == AF_REQUEST_DONE)
+                        break;
                 uint64_t now = af_clock_now_ns();
                 if (req->progress && req->n_progress != seen) {
                         seen = req->n_progress;
@@ -253,6 +277,7 @@ static bool wait_done(struct autofuse_context *ctx, struct autofuse_request *req
                                 af_lead_turn(ctx, next_ns);
                 }
         }
+        tell_parts(ctx, req); /* those that came with the answer */
         return true;
 }
 

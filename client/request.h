@@ -7,6 +7,13 @@
 #define AF_REQUEST_MAX_LOST  3 /* connections that broke while it was under way */
 #define AF_REQUEST_MAX_TRIES 3 /* retryable errors other than busy and draining */
 
+#define AF_REQUEST_MAX_KERNELS 65536u
+
+/* A kernel that came before the answer; the bytes are behind it. */
+struct af_part {
+        struct af_part *next;
+        struct autofuse_part info;
+};
 enum af_request_kind { AF_REQUEST_SUBMIT, AF_REQUEST_STATS, AF_REQUEST_CLEAR, AF_REQUEST_SOURCE };
 enum af_request_state { AF_REQUEST_PENDING /* to be sent at send_at_ns */, AF_REQUEST_SENT, AF_REQUEST_DONE };
 
@@ -23,7 +30,11 @@ struct autofuse_request {
         uint8_t priority;
         bool lookup_only;
         void (*progress)(void *userdata, const struct autofuse_progress *progress);
+        void (*part)(void *userdata, const struct autofuse_part *part); /* NULL: parts are not asked for */
         void *userdata;
+        struct af_part *parts, **parts_tail; /* that the callback was not told of yet */
+        uint8_t *part_seen;                  /* by kernel; NULL: none came yet */
+        uint32_t n_part_kernels;
         uint32_t n_lost, n_tries;
         bool no_hot; /* the hot area is not asked */
         /* What the memo holds: the answer where the server cannot say whether it is in force. NULL: none */

@@ -156,6 +156,38 @@ static void send_progress(int to, uint64_t id, uint64_t ms) {
         af_buf_deinit(&out);
 }
 
+static void send_part(int to, uint64_t id, const struct af_field *canon, uint32_t index, uint32_t n_parts, bool other) {
+        struct af_buf out = AF_BUF_INIT;
+        struct af_digest key[2] = {0};
+        size_t start = af_frame_begin(&out, &(struct af_frame_header){.type = AF_FRAME_PART, .request_id = id});
+        af_key_fragment(canon->p, canon->n, &key[0]);
+        key[0].bytes[7] ^= other;
+        af_frame_field(&out, AF_TAG_KEY, key, sizeof(key));
+        af_frame_field_u32(&out, AF_TAG_PART, index);
+        af_frame_field_u32(&out, AF_TAG_N_PARTS, n_parts);
+        af_frame_field_str(&out, AF_TAG_BUNDLE, index == 1 ? "first" : "second");
+        af_frame_end(&out, start);
+        send_all(to, out.data, out.size, -1);
+        af_buf_deinit(&out);
+}
+
+static void send_parts(struct fake_server *s, int to, const struct af_frame_header *h, const uint8_t *body, const struct af_field *canon) {
+        uint64_t id = h->request_id;
+        struct af_field wanted;
+        if (!af_frame_find(body, h->body_bytes, AF_TAG_PARTS, 1, &wanted) || !wanted.p[0])
+                return;
+        atomic_fetch_add(&s->n_parts, 1);
+        send_part(to, id, canon, 0, 3, false);
+        send_part(to, id, canon, 2, 3, true); /* another fragment's */
+        send_part(to, id, canon, 1, 3, false);
+        send_part(to, id, canon, 1, 3, false); /* again */
+        send_part(to, id, canon, 3, 3, false);
+        send_part(to, id, canon, 3, 4, false); /* of another number */
+        send_part(to, id, canon, 1, UINT32_MAX, false);
+        send_part(to, id + 1000, canon, 2, 3, false);
+        send_part(to, id, canon, 2, 3, false);
+}
+
 static void send_huge(int to, uint64_t id) {
         struct af_buf out = AF_BUF_INIT;
         af_frame_end(&out, af_frame_begin(&out, &(struct af_frame_header){.type = AF_FRAME_RESULT, .request_id = id}));
@@ -205,6 +237,9 @@ static bool answer_submit(struct fake_server *s, int to, const struct af_frame_h
                 usleep(20000);
                 send_progress(to, h->request_id, 2000);
                 usleep(20000);
+                break;
+        case FAKE_PARTS:
+                send_parts(s, to, h, body, &canon);
                 break;
         default:
                 break;

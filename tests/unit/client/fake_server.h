@@ -38,6 +38,7 @@ enum fake_mode {
         FAKE_NO_FD,         /* announces a descriptor and sends none */
         FAKE_SILENT,        /* takes the fragment, says nothing */
         FAKE_PROGRESS,      /* progress twice, then the answer */
+        FAKE_PARTS,         /* kernels 0 and 1 of 2 where they are asked for, and parts that are none; then the answer */
         FAKE_CLOSE_ONCE,    /* closes on the first fragment, then behaves */
         FAKE_BUSY_TWICE,    /* busy, retryable, twice, then the answer */
         FAKE_JOB_DIED,      /* always that, retryable */
@@ -57,7 +58,7 @@ struct fake_server {
         int listen_fd;
         _Atomic enum fake_mode mode;
         _Atomic uint8_t env; /* every byte of the environment digest in hello */
-        atomic_uint n_connections, n_submits, n_cancels, n_lookups;
+        atomic_uint n_connections, n_submits, n_cancels, n_lookups, n_parts;
         pthread_t acceptor;
         pthread_mutex_t lock;
         int fds[FAKE_MAX_CONNECTIONS];

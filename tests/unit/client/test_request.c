@@ -241,6 +241,32 @@ Test(request, progress_is_told_to_who_waits) {
         stop(&f);
 }
 
+static void on_part(void *userdata, const struct autofuse_part *p) {
+        char *told = userdata;
+        cr_assert_eq(p->n_kernels, 2);
+        snprintf(told + strlen(told), 32, "%u:%.*s ", p->kernel, (int)p->n_bytes, (const char *)p->binary);
+}
+
+/* Each kernel once, whatever else the server calls a part; nobody who did not ask gets any. */
+Test(request, kernels_come_before_the_answer) {
+        struct fixture f;
+        struct autofuse_submit_options o = AUTOFUSE_SUBMIT_INIT;
+        struct autofuse_bundle *bundle = NULL;
+        char told[256] = "";
+        start(&f, FAKE_PARTS);
+        o.bypass_memo = true;
+        SAMPLE_OK(autofuse_compile_text(f.ctx, sample_text, strlen(sample_text), &o, &bundle, &error));
+        autofuse_bundle_unref(bundle);
+        cr_assert_eq(f.s.n_parts, 0);
+        o.part = on_part;
+        o.userdata = told;
+        SAMPLE_OK(autofuse_compile_text(f.ctx, sample_text, strlen(sample_text), &o, &bundle, &error));
+        cr_assert_eq(f.s.n_parts, 1);
+        cr_assert_str_eq(told, "0:first 1:second ");
+        autofuse_bundle_unref(bundle);
+        stop(&f);
+}
+
 static void *wait_canceled(void *req) {
         struct autofuse_bundle *bundle = NULL;
         return (void *)(intptr_t)autofuse_request_wait(req, -1, &bundle, NULL);
