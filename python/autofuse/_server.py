@@ -131,10 +131,12 @@ def is_allowed() -> bool:
 
 
 def ensure(named: str | None = None) -> bool:
-    """Whether a server was started: none answered, and it is allowed. Unavailable where none can be started."""
+    """Whether a server is up: started here where none answered and that is allowed. Unavailable where none can be started."""
     paths = candidates(named)
     states = [probe(p) for p in paths]
-    if "up" in states or not is_allowed():
+    if "up" in states:
+        return True
+    if not is_allowed():
         return False
     at = 0 if os.geteuid() == 0 else len(paths) - 1  # root's own server is the system's
     if states[at] != "absent":
@@ -143,9 +145,8 @@ def ensure(named: str | None = None) -> bool:
     directory = os.path.dirname(path) or "."
     try:
         with _locked(directory):
-            if probe(path) == "up":
-                return False
-            _start(path, directory)
+            if probe(path) != "up":  # another process may have started it meanwhile
+                _start(path, directory)
     except OSError as e:
         raise Unavailable(f"no server is running, and none can be started in {directory}: {e.strerror or e}") from e
     return True

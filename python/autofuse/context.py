@@ -98,6 +98,7 @@ class Context:
     def __init__(self, socket: str | None = None, strict: bool | None = None, log: Log | None = None, client_name: str | None = None,
                  memo_bytes: int | None = 0, packs: list[str] | None = None, autostart: bool = False, connect_timeout_ms: int = 0) -> None:
         self._start_failed = False
+        self._held = threading.local()
         self._socket, self._autostart, self._log = socket, autostart, log or logger.log
         options: dict[str, Any] = {"socket": socket, "server_uid": -1, "memo_bytes": 2**64 - 1 if memo_bytes is None else memo_bytes,
                                    "connect_timeout_ms": connect_timeout_ms, "strict": -1 if strict is None else int(strict),
@@ -106,6 +107,7 @@ class Context:
         self._handle: _Handle | None = _Handle(self._options, self._tell)
         self._starting = threading.Lock()
         self._was_up = False
+        self._has_packs = bool(packs or os.environ.get("AUTOFUSE_PACKS"))  # they may answer without a server
 
     @property
     def is_strict(self) -> bool:
@@ -116,7 +118,7 @@ class Context:
                progress: Callable[[Progress], None] | None = None) -> Request:
         """Sends a fragment (or its JSON) unless the memo answers. deadline_ms: 0: ten minutes. priority: 0: a rank waits … 255: warm-up.
         lookup_only: NotFound instead of a compile. progress: called by wait(), in its thread."""
-        if self._autostart and not self._was_up:
+        if self._autostart and not self._was_up and not self._has_packs:
             self._ensure_server()
         raised: list[BaseException] = []
         o = ffi.new("struct autofuse_submit_options *",
@@ -157,12 +159,18 @@ class Context:
                                "progress": progress}
         if not flags.is_enabled():
             raise Unavailable("AUTOFUSE_FLAGS has --enable_autofuse=false")
+        used = self._handle
+        self._held.lines = [] if self._autostart else None
         try:
             bundle = self._compile(source, how)
         except Unavailable as e:
-            if not (self._autostart and e.retryable and self._restart()):
+            if not (self._autostart and e.retryable and self._renew(used)):
+                self._say_held()
                 raise
+            self._held.lines = None
             bundle = self._compile(source, how)
+        finally:
+            self._held.lines = None
         self._was_up = True
         if directory := flags.debug_dir():
             self._show(directory, source, bundle)
@@ -187,26 +195,39 @@ class Context:
             raise
 
     def _ensure_server(self) -> bool:
-        """Whether a server was started. Where that fails: one warning, and Unavailable; later requests look for one, but start none."""
+        """Whether a server is up. Where none can be started: one warning, and Unavailable; later requests look for one, but start none."""
         with self._starting:
             if self._start_failed:
                 return False
             try:
                 return _server.ensure(self._socket)
             except Unavailable as e:
-                self._tell(logging.WARNING, f"{NOT_USED} {e}")
+                self._log(logging.WARNING, f"{NOT_USED} {e}")
                 self._start_failed = True
                 raise
 
     def _tell(self, level: int, line: str) -> None:
-        if not (self._start_failed and line.startswith(NOT_USED)):  # said once
+        held = getattr(self._held, "lines", None)
+        if not line.startswith(NOT_USED):
+            self._log(level, line)
+        elif held is not None:  # this thread may start a server yet
+            held.append((level, line))
+        elif not self._start_failed:  # else it was said
             self._log(level, line)
 
-    def _restart(self) -> bool:
-        """The server went: whether another was started. The library looks for servers more and more seldom; a new handle looks at once."""
+    def _say_held(self) -> None:
+        """No server is to be had after all."""
+        held, self._held.lines = self._held.lines, None
+        for level, line in held or ():
+            self._tell(level, line)
+
+    def _renew(self, used: _Handle | None) -> bool:
+        """No server answered: whether one does now. The library looks for servers more and more seldom; a new handle looks at once."""
         if not self._ensure_server():
             return False
-        self._handle = _Handle(self._options, self._tell)
+        with self._starting:
+            if self._handle is used and used is not None:  # no other thread was here before
+                self._handle = _Handle(self._options, self._tell)
         return True
 
     def memo_stats(self) -> MemoStats:

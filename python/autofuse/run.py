@@ -70,7 +70,7 @@ class Run:
         self._run.outputs = ffi.cast("void **", self._out)
         self._pool = executor(threads)
         if self._pool is not None:
-            self._run.executor, self._run.userdata, self._run.n_workers = self._pool.function, self._pool.handle, threads
+            self._run.executor, self._run.userdata, self._run.n_workers = self._pool.function, self._pool.handle, 4 * threads
         if self._framework:
             self._callback = ffi.callback("int(void *, const struct autofuse_node_call *)", self._node, error=1)
             self._run.framework_node = self._callback

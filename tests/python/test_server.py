@@ -3,7 +3,7 @@
 """Servers on demand from Python, and what happens around a wait: forks, interrupts, a server that goes, progress."""
 import os, shutil, signal, subprocess, sys, tempfile
 from afpy import BUILD, HERE, add_relu, autofuse, eventually, raises, run, server
-from ctl import CTL
+from ctl import CTL, SAMPLES, ctl
 
 STATE = tempfile.mkdtemp(prefix='afpy.state.')  # of one server after the other: what one compiled the next has
 PRELUDE = f'''
@@ -108,6 +108,8 @@ for i in range(3):
         os.makedirs(p.base + '/run')
         with open(p.path, 'w'):
             pass
+        out, err = p.ok(code.replace('default_context()', 'Context()').replace('for i in range(3):', 'for i in [0]:'))
+        assert out == 'unavailable\n' and 'a file, not a socket' in err and err.count('\n') == 1, (out, err)
         out, err = p.ok(code)
         assert out == 'unavailable\n' * 3 and 'not a socket' in err and err.count('\n') == 1, (out, err)
 
@@ -123,7 +125,17 @@ pid = int(sys.stdin.readline())
 os.kill(pid, signal.SIGKILL)
 state = lambda: open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
 eventually(lambda: not os.path.exists(f"/proc/{pid}") or state() == "Z", "it is gone")
-c.compile(add_relu(4000))
+failed = []
+def one(i):
+    try:
+        c.compile(add_relu(4000 + i % 2))
+    except BaseException as e:
+        failed.append(e)
+import threading
+threads = [threading.Thread(target=one, args=[i]) for i in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert not failed, failed
 print(c.compile(add_relu(4001)).info.n_kernels)
 ''')
         assert q.stdout.readline() == 'up\n'
@@ -224,8 +236,22 @@ def what_progress_raises_arrives():
             assert told and len(set(told)) == len(told) and told == sorted(told, key=lambda p: p.elapsed_ms), told
 
 
+def packs_are_asked_before_a_server_is_started():
+    with Place() as p:
+        with server() as s:
+            pack = ctl('pack', p.base + '/a.pack', SAMPLES[0], '--socket', s.path)
+            assert pack.code == 0, pack
+        out, err = p.ok(f'''
+c = autofuse.Context(packs=[{p.base + "/a.pack"!r}], autostart=True)
+print(c.compile(open({SAMPLES[0]!r}).read()).info.hit, os.path.exists({p.path!r}))
+print(c.compile(add_relu()).info.n_kernels, os.path.exists({p.path!r}))
+''')
+        assert out == 'pack False\n1 True\n' and err == '' and len(p.servers()) == 1, (out, err)
+
+
 TESTS = [programs_at_once_start_one, the_server_is_nobodys_child_and_keeps_nothing, forbidden_and_impossible_are_one_warning,
-         a_server_that_went_is_started_again, a_forked_child_goes_on, an_interrupt_ends_a_wait, what_progress_raises_arrives]
+         a_server_that_went_is_started_again, a_forked_child_goes_on, an_interrupt_ends_a_wait,
+         packs_are_asked_before_a_server_is_started, what_progress_raises_arrives]
 if __name__ == '__main__':
     try:
         status = run(TESTS)
