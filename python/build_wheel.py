@@ -32,10 +32,12 @@ def installed(build: str, scratch: str) -> str:
 
 
 def carry(prefix: str, native: str) -> None:
-    """Copies what runs: no headers, no archives, libraries by the names that are loaded."""
+    """Copies what runs: libraries by the names that are loaded, no archives, of headers the one that TensorFlow's op is built with."""
     for name in ("bin", "libexec", "share/autofused"):
         shutil.copytree(os.path.join(prefix, name), os.path.join(native, name))
     os.makedirs(os.path.join(native, "lib"))
+    os.makedirs(os.path.join(native, "include"))
+    shutil.copy(os.path.join(prefix, "include", "autofuse.h"), os.path.join(native, "include"))
     for path in glob.glob(glob.escape(prefix) + "/lib/**/libautofuse*.so.[0-9]", recursive=True):
         shutil.copy(path, os.path.join(native, "lib"))
     for path in glob.glob(glob.escape(native) + "/bin/*") + glob.glob(glob.escape(native) + "/libexec/autofused/*"):
