@@ -216,13 +216,16 @@ static const char *row_columns(struct emit *e, uint32_t v, bool flat) {
         return flat ? emit_text(e, "%s * %s", emit_length(e, e->phase->stages[e->phase->values[v].stage].row_axis), cols) : cols;
 }
 
-/* Chunk results per row where no loop counts them: known, or one per 1,024 columns of a length that changes with a symbol. */
-static const char *chunk_columns(struct emit *e, uint32_t v) {
-        const struct af_kstmt *maker = NULL;
-
-        for (uint32_t i = 0; i < e->phase->n_stmts && !maker; i++)
+/* The statement that makes all chunk results of a row at once; NULL: a loop makes one after the other. */
+static const struct af_kstmt *chunk_maker(const struct emit *e, uint32_t v) {
+        for (uint32_t i = 0; i < e->phase->n_stmts; i++)
                 if (e->phase->stmts[i].kind == AF_KSTMT_ROW_CHUNKS && e->phase->stmts[i].dst == v)
-                        maker = &e->phase->stmts[i];
+                        return &e->phase->stmts[i];
+        return NULL;
+}
+
+/* Chunk results per row where no loop counts them: known, or one per 1,024 columns of a length that changes with a symbol. */
+static const char *chunk_columns(struct emit *e, uint32_t v, const struct af_kstmt *maker) {
         if (maker) {
                 /* what it combines may be one value expanded, which varies along no axis */
                 uint32_t from = maker->src[0], inner = combined_axis(e, from);
@@ -245,8 +248,9 @@ static const char *row_shape(struct emit *e, uint32_t v, bool flat) {
         if (src->hold == AF_HOLD_ROW || src->hold == AF_HOLD_COLUMN)
                 return emit_text(e, "1, %s, 0", cols);
         if (src->hold == AF_HOLD_CHUNKS) {
-                const struct af_axis *x = loop_axis(e, &axis);
-                cols = x ? emit_text(e, "(run%u + %" PRId64 ") / %" PRId64, axis, x->tile - 1, x->tile) : chunk_columns(e, v);
+                const struct af_kstmt *maker = chunk_maker(e, v);
+                const struct af_axis *x = maker ? NULL : loop_axis(e, &axis); /* another sum's loop may be around the statement */
+                cols = x ? emit_text(e, "(run%u + %" PRId64 ") / %" PRId64, axis, x->tile - 1, x->tile) : chunk_columns(e, v, maker);
                 pitch = emit_size(e, "uint32_t", chunk_pitch(e, v), "p%u_chunks", e->phase_no);
         } else {
                 pitch = emit_size(e, "uint32_t", st->pitch, "p%u_pitch%u", e->phase_no, src->stage);
