@@ -74,7 +74,8 @@ def dump(directory: str, name: str, nodes: Iterable[Node], bundle: Bundle, sourc
     """Writes everything; source(i) is a kernel's. Returns the fragment's directory. OSError where it cannot be written."""
     where = os.path.join(directory, f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:80]}_{bundle.info.fragment[:12]}")
     os.makedirs(where, exist_ok=True)
-    files: dict[str, str | bytes] = {"graph_before.pbtxt": before(nodes), "graph_after.pbtxt": after(bundle), "timeline.json": timeline(bundle)}
+    files: dict[str, str | bytes] = {"graph_before.pbtxt": before(nodes), "graph_after.pbtxt": after(bundle),
+                                     "timeline.json": timeline(bundle)}
     for i, k in enumerate(bundle.kernels):
         try:
             files[f"{k.symbol}.asc"] = source(i)

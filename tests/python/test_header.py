@@ -30,7 +30,7 @@ def structs_and_enums_agree():
     names = re.findall(r'^struct (autofuse_\w+) \{', HEADER, re.M)
     enums = re.findall(r'\b(AUTOFUSE_[A-Z0-9_]+)\s*(?:=\s*\d+)?,?\s*(?=[,}/\n]|$)', re.sub(r'/\*.*?\*/', '', ''.join(
         re.findall(r'^enum autofuse_\w+ \{.*?\};|^enum autofuse_\w+ \{[^}]*\}', HEADER, re.M | re.S)), flags=re.S))
-    assert len(names) == 22 and len(enums) > 45, (names, len(enums))
+    assert len(names) >= 22 and len(enums) >= 54, (names, enums)  # what there was when this was written: the expressions find them
     lines, ours = [], []
     for n in names:
         t = ffi.typeof('struct ' + n)
