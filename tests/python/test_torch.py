@@ -233,6 +233,47 @@ def inference_mode_and_bfloat16():
         check(lambda x: (x * 0.1 + 3).to(torch.float32), randn(64).half(), exact=True)
 
 
+def inference_mode_and_then_without():
+    def fn(x, w):
+        return torch.relu(torch.relu(x) @ w) @ w + 1
+
+    torch._dynamo.reset()
+    c, x, w = torch.compile(fn, backend=front.autofuse), randn(9, 9), randn(9, 9)
+    with torch.inference_mode():
+        want = fn(x, w)
+        same([want], [c(x, w)], rtol=1e-5, atol=1e-5)
+    with torch.no_grad():
+        same([want], [c(x, w)], rtol=1e-5, atol=1e-5)
+    x.requires_grad_(True)
+    same(list(torch.autograd.grad(fn(x, w).sum(), x)), list(torch.autograd.grad(c(x, w).sum(), x)), rtol=1e-5, atol=1e-5)
+
+
+def autocast():
+    def fn(x, w):
+        return F.gelu(x @ w) * 2 + x
+
+    x, w = randn(16, 16, requires_grad=True), randn(16, 16)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        g = check(fn, x, w, tolerance={'rtol': 2e-2, 'atol': 2e-2})
+    assert 'aten.mm.default' in framework_nodes(g[0])
+
+
+def a_fault_of_ours_runs_eager():
+    import autofuse.torch.compile as compiling
+    real, n = compiling.Translation, len(made)
+
+    def broken(*args):
+        raise KeyError('on purpose')
+
+    compiling.Translation = broken
+    try:
+        with torch.no_grad():
+            check(lambda x: torch.exp(x) + 7, randn(5))
+    finally:
+        compiling.Translation = real
+    assert len(made) == n
+
+
 def threads_at_once():
     torch._dynamo.reset()
 
@@ -308,5 +349,6 @@ def args_are_let_go():
 
 sys.exit(run_tests([the_samples_are_one_kernel_each, results_have_eagers_strides, results_that_are_arguments_or_come_twice,
                     arguments_are_updated_in_place, an_argument_given_twice, sizes_that_change, numbers_that_change, training_gives_eagers_gradients,
-                    dropout_masks_are_eagers, graph_breaks, dtypes_without_kernels_stay_eager, inference_mode_and_bfloat16, threads_at_once,
+                    dropout_masks_are_eagers, graph_breaks, dtypes_without_kernels_stay_eager, inference_mode_and_bfloat16,
+                    inference_mode_and_then_without, autocast, a_fault_of_ours_runs_eager, threads_at_once,
                     install_routes_the_published_spelling, args_are_let_go]))

@@ -12,7 +12,7 @@ import torch
 import torch.fx
 
 from autofuse.bundle import Bundle, FrameworkStep
-from autofuse.errors import ArgumentError, AutofuseError, Invalid, Unavailable
+from autofuse.errors import AutofuseError, Invalid, Unavailable
 from autofuse.flags import is_enabled
 
 from . import aten as _aten  # noqa: F401  registers the lowerings
@@ -129,12 +129,10 @@ def compile_graph(gm: torch.fx.GraphModule, kind: str, options: Mapping[str, Any
         if strict:
             raise
         return eager(gm)  # the context said why, once
-    except ArgumentError:
-        raise
-    except AutofuseError as why:
+    except Exception as why:  # a fault of ours, or of the server's: the job goes on
         if strict:
             raise
-        logger.warning("autofuse: the graph %s runs eager: %s", name, why)
+        logger.warning("autofuse: the graph %s runs eager: %s", name, why, exc_info=not isinstance(why, AutofuseError))
         return eager(gm)
     _announce(translation)
     if bundle is None:

@@ -56,7 +56,8 @@ class State:
         self.block = block
         for buffer, offset in plan.temp_buffers:
             self.bases[buffer] = block.address + offset
-        self.temps = [block.view(*view) for view in plan.temp_views]
+        with torch.inference_mode(False):
+            self.temps = [block.view(*view) for view in plan.temp_views]
 
     def use_threads(self, n: int) -> None:
         """Lets kernels run on n threads."""
@@ -110,7 +111,8 @@ class Plan:
             elif given.tensor is not None:
                 self.fixed.append((t.buffer, given.tensor))
             else:
-                self.fixed.append((t.buffer, torch.tensor(symbols.evaluate(given.size, self.values), dtype=given.dtype)))
+                number = torch.tensor(symbols.evaluate(given.size, self.values), dtype=given.dtype)
+                self.fixed.append((t.buffer, number.to(self.device)))
 
     def _steps(self) -> list[Any]:
         steps: list[Any] = []
@@ -343,10 +345,12 @@ class Plan:
             states.append(state)
 
     def _run(self, args: list[Any], state: State) -> list[Any]:
-        bases = state.bases
+        bases, on_host = state.bases, self.device == "cpu"
         held: list[Any] = [None] * self.n_buffers
         for buffer, arg in self.feeds:
             t = args[arg]
+            if not on_host and t.device.type == "cpu":  # a scalar that changes per call
+                t = t.to(self.device)
             held[buffer] = t
             bases[buffer] = t.data_ptr()
         for buffer, t in self.fixed:
@@ -361,7 +365,6 @@ class Plan:
             held[out.buffer] = t
             bases[out.buffer] = t.data_ptr()
         handle, pointers, run, error = self.bundle.handle, state.pointers, state.run, state.error
-        on_host = self.device == "cpu"
         for step, freed in zip(self.steps, self.freed):
             if step.__class__ is tuple and not on_host:
                 run_on_current_stream(self.bundle, step[0], step[1], bases)

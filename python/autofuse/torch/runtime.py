@@ -11,7 +11,7 @@ import torch
 import torch.fx
 
 from autofuse.bundle import Bundle, KernelStep
-from autofuse.errors import AutofuseError, ShapeError
+from autofuse.errors import ShapeError
 
 from .graph import Translation
 from .plan import Plan
@@ -32,13 +32,14 @@ class Compiled:
         self.gm, self.translation, self.bundle, self._eager = gm, translation, bundle, eager
         self._sizes = [(s.arg, s.axis) for s in translation.symbols]
         self._names = [s.name for s in translation.symbols]
-        self._plans: dict[tuple[int, ...], Plan] = {}
+        self._plans: dict[tuple[int, ...], Plan | None] = {}  # None: runs eager
         self._only: Plan | None = None
         _alive.add(self)
 
     def _plan(self, sizes: tuple[int, ...]) -> Plan:
         bundle = self.bundle.solve(sizes) if sizes else self.bundle
-        plan = Plan(self.translation, bundle, dict(zip(self._names, sizes)))
+        with torch.inference_mode(False):
+            plan = Plan(self.translation, bundle, dict(zip(self._names, sizes)))
         if len(self._plans) >= MAX_PLANS:
             self._plans.pop(next(iter(self._plans)))
         self._plans[sizes] = plan
@@ -51,17 +52,17 @@ class Compiled:
         if self._only is not None:
             return self._only
         sizes = tuple(int(args[arg]) if axis < 0 else args[arg].shape[axis] for arg, axis in self._sizes)
-        found = self._plans.get(sizes)
-        if found is not None:
-            return found
+        if sizes in self._plans:
+            return self._plans[sizes]
         try:
             return self._plan(sizes)
         except ShapeError as why:
             logger.info("Fallback %s $reason: %s", sizes, why)
-        except AutofuseError:
+        except Exception:
             if context().is_strict:
                 raise
             logger.warning("autofuse: a graph runs eager", exc_info=True)
+        self._plans[sizes] = None
         return None
 
     def boxed(self) -> Callable[[list[Any]], Any]:

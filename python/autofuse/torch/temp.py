@@ -15,7 +15,8 @@ class Block:
     """Memory aligned to 512 bytes, made by PyTorch's allocator."""
 
     def __init__(self, n_bytes: int, device: str) -> None:
-        self.memory = torch.empty(n_bytes + ALIGN, dtype=torch.uint8, device=device)
+        with torch.inference_mode(False):  # a tensor born in inference mode could not be written outside of it
+            self.memory = torch.empty(n_bytes + ALIGN, dtype=torch.uint8, device=device)
         self.device = device
         self.start = -self.memory.data_ptr() % ALIGN
         self.address = self.memory.data_ptr() + self.start
