@@ -78,15 +78,22 @@ static void print_head(const cJSON *o, const double *rates, double since) {
                af_out_bytes((uint64_t)number(o, "store", "map_bytes"), map), number(o, "store", "evicted"), number(o, "store", "damaged"));
 }
 
+/* False: nothing to show. */
+static bool begin_list(struct af_table *t, const cJSON *list, const char *const *names, uint32_t n) {
+        if (cJSON_GetArraySize(list) == 0)
+                return false;
+        putchar('\n');
+        af_table_init(t, names, n);
+        return true;
+}
+
 static void print_jobs(const cJSON *list) {
         static const char *const names[] = {"job", "what", "process", "priority", "runs"};
         const cJSON *row;
         struct af_table t;
         char text[32];
-        if (cJSON_GetArraySize(list) == 0)
+        if (!begin_list(&t, list, names, AF_ARRAY_SIZE(names)))
                 return;
-        putchar('\n');
-        af_table_init(&t, names, AF_ARRAY_SIZE(names));
         cJSON_ArrayForEach(row, list) {
                 af_table_add(&t, "%s", af_event_safe(af_history_text(row, "job"), 10));
                 af_table_add(&t, "%s", af_event_safe(af_history_text(row, "what"), 64));
@@ -103,10 +110,8 @@ static void print_waiting(const cJSON *list) {
         const cJSON *row;
         struct af_table t;
         char text[32];
-        if (cJSON_GetArraySize(list) == 0)
+        if (!begin_list(&t, list, names, AF_ARRAY_SIZE(names)))
                 return;
-        putchar('\n');
-        af_table_init(&t, names, AF_ARRAY_SIZE(names));
         cJSON_ArrayForEach(row, list) {
                 af_table_add(&t, "%.16s", af_history_text(row, "fragment"));
                 af_table_add(&t, "%s", af_event_safe(af_history_text(row, "doing"), 40));
