@@ -212,7 +212,7 @@ def C05_C12_kill_server_job_or_compiler():
         for sample in SAMPLES[:3]:
             compare(s.path, sample)
         st = s.stats()
-        assert st['store']['damaged'] == 0 and st['failures'] == 0, st
+        assert st['store']['damaged'] == 0 and st['failures'] == 0 and not os.path.exists(s.state + '/lmdb.aside'), st
         assert s.stop() == 0
         assert os.listdir(s.state + '/tmp') == [], os.listdir(s.state + '/tmp')
         s.no_leftovers()
