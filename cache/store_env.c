@@ -141,6 +141,8 @@ int store_env_open(struct af_store *s, uint64_t map_bytes) {
                         r = env_open_once(s, map_bytes);
                 s->salvage = r == 0;
         }
+        if (store_error_is_damage(r) && s->read_only)
+                return -EUCLEAN; /* cannot be set aside */
         return r == 0 ? 0 : store_error(r);
 }
 

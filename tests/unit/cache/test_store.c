@@ -511,6 +511,15 @@ Test(store, a_read_only_directory_serves_hits, .init = setup, .fini = teardown) 
                 if (put_wait(s, &r, 1) != -EROFS)
                         _exit(4);
                 af_store_close(s);
+                /* Damaged, it is refused by that name. */
+                int fd = open(data_path, O_WRONLY);
+                for (off_t at = 2 * 4096; at < 12 * 4096; at += 4096)
+                        (void)!pwrite(fd, "\xff\xff", 2, at + 14);
+                close(fd);
+                char *why = NULL;
+                if (af_store_open(&(struct af_store_config){.dir = dir}, &s, &why) != -EUCLEAN || !why || !strstr(why, "cleaning"))
+                        _exit(5);
+                free(why);
                 _exit(0);
         }
         cr_assert_eq(waitpid(pid, &status, 0), pid);
