@@ -207,6 +207,12 @@ def movement() -> Iterator[Case]:
         yield "scatters", lambda x=x: (aten.slice_scatter(x, x[1:3] != 0 if x.dtype == torch.bool else x[1:3], 0, 3, 5),
                 aten.slice_scatter(x, x[:, :, 2:4].contiguous(), 2, 1, 7, 4), aten.slice_scatter(x, x[:0], 0, 2, 2),
                 aten.select_scatter(x, x[:, 0].contiguous(), 1, -1))
+        yield "scatter", lambda x=x: (
+            aten.scatter.value(x, 1, torch.tensor([0, 4, 2, 1, 0, 3]).reshape(6, 1, 1).expand(6, 1, 7), 1),
+            aten.scatter.src(x, -1, torch.full([6, 5, 1], 3), x[:, :, 1:]), aten.scatter.value(x, 0, torch.zeros([0, 5, 7], dtype=torch.int64), 2))
+        yield "gradients", lambda x=x: [aten.slice_backward(x[start:end:step], [6, 5, 7], 0, start, end, step)
+                                        for start, end, step in ((0, 6, 1), (1, 4, 1), (2, 2, 1), (1, 6, 2), (0, 6, 4), (5, 2**63 - 1, 1))] + [
+            aten.select_backward(x, [6, 5, 9, 7], 2, i) for i in (0, 4, -1)]
         yield "as_strided", lambda x=x: [aten.as_strided(x, size, stride, offset) for size, stride, offset in (((5, 6), (1, 5), 0), ((3,
                 4), (7, 2), 3), ((4, 3), (1, 1), 2), ((2, 3, 4), (0, 30, 7), 5), ((6, 7), (35, 5), 4), ((1,), (9,), 8), ((0, 2), (1, 1),
                 0), ((6, 5, 7), (35, 7, 1), 0), ((5,), (42,), 41))] + [aten.as_strided(x.transpose(0, 2).contiguous().transpose(0, 2),

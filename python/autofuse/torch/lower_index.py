@@ -6,7 +6,21 @@ from __future__ import annotations
 import torch
 import torch.fx
 
-from .lower_util import axis_of, binary, broadcast_shape, compare, lowering, number, permute, product, where
+from .lower_util import (
+    as_dtype,
+    axis_of,
+    binary,
+    broadcast_shape,
+    compare,
+    iota,
+    lowering,
+    number,
+    permute,
+    product,
+    rounded,
+    slice_axis,
+    where,
+)
 from .lowering import GraphBuilder, Lowered, NotLowered, Value
 from .symbols import Dim
 
@@ -46,6 +60,28 @@ def _gather(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
         x, index = (b.reshape(v, [1] * rank) if v.rank == 0 else v for v in (x, index))
     v = b.emit("gather_elements", [x, _as_index(b, index)], x.dtype, index.shape, {"axis": axis_of(axis, x.rank)})
     return b.reshape(v, shape)
+
+
+@lowering("aten.scatter.value", "aten.scatter.src")
+def _scatter(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
+    """One place per row: chosen by its position. Several could meet in one place: these stay PyTorch's."""
+    x, index = b.value(node.args[0]), b.value(node.args[2])
+    if 0 in index.shape:
+        return x
+    if x.rank == 0 or index.rank != x.rank:
+        return NotLowered("a scatter of scalars")
+    axis = axis_of(int(number(node.args[1])), x.rank)  # type: ignore[arg-type]
+    if index.shape[axis] != 1 or any(index.shape[i] != d for i, d in enumerate(x.shape) if i != axis):
+        return NotLowered("a scatter to several places of a row, or of some rows")
+    index = _as_index(b, index)
+    place = iota(b, [d if i == axis else 1 for i, d in enumerate(x.shape)], axis, index.dtype)
+    if str(node.target).endswith("src"):
+        source = b.value(node.args[3])
+        for i, d in enumerate(index.shape):
+            source = slice_axis(b, source, i, 0, d)
+    else:
+        source = as_dtype(b, rounded(node.args[3], x.dtype), x.dtype)
+    return where(b, compare(b, "eq", place, index), source, x)
 
 
 @lowering("aten.take.default")

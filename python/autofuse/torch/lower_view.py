@@ -24,6 +24,7 @@ from .lower_util import (
     concat,
     iota,
     lowering,
+    mul,
     number,
     permute,
     product,
@@ -254,6 +255,47 @@ def _replace(b: GraphBuilder, x: Value, part: Value, axis: int, start: Dim, leng
     return concat(b, pieces, axis)
 
 
+def _spread(b: GraphBuilder, part: Value, axis: int, step: int, span: int) -> Value:
+    """Each element of an axis and step - 1 zeros behind it, of which `span` in all."""
+    low, high = [0] * (part.rank + 1), [0] * (part.rank + 1)
+    high[axis + 1] = step - 1
+    before, length, after = list(part.shape[:axis]), part.shape[axis], list(part.shape[axis + 1 :])
+    apart = b.reshape(part, [*before, length, 1, *after])
+    wide = b.emit("pad", [apart], part.dtype, [*before, length, step, *after], {"low": low, "high": high})
+    return slice_axis(b, b.reshape(wide, [*before, mul(length, step), *after]), axis, 0, span)
+
+
+def _in_zeros(b: GraphBuilder, part: Value, axis: int, start: Dim, size: Dim) -> Value:
+    """A part with zeros on both sides along an axis, `size` in all."""
+    low: list[Dim] = [start if i == axis else 0 for i in range(part.rank)]
+    high: list[Dim] = [sub(sub(size, start), part.shape[axis]) if i == axis else 0 for i in range(part.rank)]
+    if all(v == 0 for v in low + high):
+        return part
+    return b.emit("pad", [part], part.dtype, [size if i == axis else d for i, d in enumerate(part.shape)], {"low": low, "high": high})
+
+
+@lowering("aten.slice_backward.default")
+def _slice_backward(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
+    grad, shape = b.value(node.args[0]), b.shape(node)
+    axis, step = axis_of(int(number(node.args[2])), grad.rank), int(number(node.args[5]))  # type: ignore[arg-type]
+    start, length, size = _bound(node.args[3], shape[axis], 0, b), grad.shape[axis], shape[axis]
+    if 0 in grad.shape:
+        return b.broadcast(b.constant(0, grad.dtype), shape)
+    if start is None or (step != 1 and not all(isinstance(v, int) for v in (start, length, size))):
+        return NotLowered("a slice in steps over a size with symbols")
+    if step != 1:
+        grad = _spread(b, grad, axis, step, min(length * step, size - start))  # type: ignore[operator]
+    return _in_zeros(b, grad, axis, start, size)
+
+
+@lowering("aten.select_backward.default")
+def _select_backward(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
+    grad, shape = b.value(node.args[0]), b.shape(node)
+    axis = axis_of(int(number(node.args[2])), len(shape))  # type: ignore[arg-type]
+    grad = b.reshape(grad, [1 if i == axis else d for i, d in enumerate(shape)])
+    return _in_zeros(b, grad, axis, _index(b, node.args[3], shape[axis]), shape[axis])
+
+
 @lowering("aten.slice_scatter.default")
 def _slice_scatter(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
     x, part = b.value(node.args[0]), b.value(node.args[1])
@@ -268,13 +310,8 @@ def _slice_scatter(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
         return _replace(b, x, part, axis, start, length)
     if not all(isinstance(v, int) for v in (start, length, size)):
         return NotLowered("a slice in steps over a size with symbols")
-    # Each element of the part and step - 1 fills behind it; what was asked for is where the position says so.
-    low, high = [0] * (x.rank + 1), [0] * (x.rank + 1)
-    high[axis + 1] = step - 1
-    apart = b.reshape(part, [*part.shape[: axis + 1], 1, *part.shape[axis + 1 :]])
-    spread = b.emit("pad", [apart], x.dtype, [*part.shape[: axis + 1], step, *part.shape[axis + 1 :]], {"low": low, "high": high})
     span = min(length * step, size - start)  # type: ignore[operator]
-    spread = slice_axis(b, b.reshape(spread, [*part.shape[:axis], length * step, *part.shape[axis + 1 :]]), axis, 0, span)  # type: ignore[operator]
+    spread = _spread(b, part, axis, step, span)
     inside = slice_axis(b, x, axis, start, span)
     place = iota(b, [span if i == axis else 1 for i in range(x.rank)], axis, torch.int32)
     hit = compare(b, "eq", binary(b, "remainder", place, b.constant(step, torch.int32)), b.constant(0, torch.int32))
