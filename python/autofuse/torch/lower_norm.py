@@ -123,13 +123,11 @@ def _running(b: GraphBuilder, old: Value, new: Value, momentum: float) -> Value:
     return b.cast(binary(b, "add", was, binary(b, "mul", new, b.constant(momentum, new.dtype))), old.dtype)
 
 
-def _unbiased(b: GraphBuilder, x: Value, variance: Value) -> Value | None:
+def _unbiased(b: GraphBuilder, x: Value, variance: Value) -> Value:
     """A biased variance times n / (n - 1)."""
     n = product([x.shape[0], *x.shape[2:]])
     if isinstance(n, str):
-        count = b.scalar_of(n, variance.dtype) if hasattr(b, "scalar_of") else None
-        if count is None:
-            return None
+        count = b._host_scalar(n, variance.dtype)
         return binary(b, "mul", variance, binary(b, "div", count, binary(b, "sub", count, b.constant(1.0, variance.dtype))))
     return binary(b, "mul", variance, b.constant(n / (n - 1) if n > 1 else float("nan"), variance.dtype))
 
@@ -169,8 +167,6 @@ def _batch_norm_training(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
         return (y, *_empty_results(b, node, 1, n - 2), *old)
     y, mean, rstd, variance = _training(b, v, weight, bias, float(number(eps)))
     unbiased = _unbiased(b, v, variance)
-    if unbiased is None:
-        return NotLowered("a running variance over a count of symbols")
     first = [b.cast(y, b.dtype(node, 0)), b.cast(mean, b.dtype(node, 1)), b.cast(rstd, b.dtype(node, 2))]
     rest = [_running(b, o, new, float(number(momentum))) for o, new in zip(old, (mean, unbiased))]
     return (*first, *_empty_results(b, node, 3, n - 2), *rest)

@@ -170,17 +170,16 @@ def operands_in(b: GraphBuilder, operands: Sequence[Any], dtype: torch.dtype, un
     The operands of an arithmetic op, and the dtype that it runs in. Numbers are rounded to dtype; with `unrounded` they and tensors without axes
     enter a 16-bit op as float32, as eager's mul and div take them.
     """
-    values: list[Value] = []
-    run = dtype
-    for o in operands:
-        if not b.has(o):
-            values.append(b.scalar(o, opmath(dtype)) if unrounded else b.scalar(rounded(o, dtype), dtype))
-            continue
-        v = b.value(o)
-        if unrounded and dtype in HALF and v.is_float and v.dtype != dtype:
-            run = torch.float32
-        values.append(v)
-    return [v if v.fixed is not None and unrounded else b.cast(v, run) for v in values], run
+    tensors = [b.value(o) for o in operands if b.has(o)]
+    wide = unrounded and dtype in HALF and any(v.is_float and v.dtype != dtype for v in tensors)
+    run = torch.float32 if wide else dtype
+
+    def one(o: Any) -> Value:
+        if b.has(o):
+            return b.cast(b.value(o), run)
+        return b.scalar(o, opmath(dtype)) if unrounded else b.cast(b.scalar(rounded(o, dtype), dtype), run)
+
+    return [one(o) for o in operands], run
 
 
 def rounded(value: Any, dtype: torch.dtype) -> Any:

@@ -29,6 +29,9 @@ def _power(expr: sympy.Expr) -> str:
 
 
 def _floor_div(expr: sympy.Expr) -> str:
+    whole = sympy.cancel(expr.args[0] / expr.args[1])
+    if whole.is_polynomial() and all(c.is_Integer for c in sympy.Poly(whole, *whole.free_symbols).coeffs() if whole.free_symbols):
+        return text(whole)  # (s0*s1)//s1
     return f"(({text(expr.args[0])})//({text(expr.args[1])}))"
 
 
