@@ -273,7 +273,8 @@ static _Noreturn void run_sink(void) {
 int main(int argc, char **argv) {
         struct rlimit limit;
 
-        if (argc < 3) {
+        bool sink = argc == 3 && strcmp(argv[1], "sink") == 0, good = argc == 6 && strcmp(argv[1], "good") == 0;
+        if (!sink && !good && (argc != 6 || strcmp(argv[1], "hostile") != 0)) {
                 fputs("usage: load good|hostile SOCKET CONNECTIONS SECONDS TEXT | load sink SOCKET\n", stderr);
                 return 2;
         }
@@ -284,11 +285,9 @@ int main(int argc, char **argv) {
         signal(SIGPIPE, SIG_IGN);
         path = argv[2];
         epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        if (strcmp(argv[1], "sink") == 0)
+        if (sink)
                 run_sink();
-        if (argc < 6)
-                return 2;
         make_frames(argv[5]);
         unsigned n = (unsigned)AF_MIN(strtoul(argv[3], NULL, 10), (unsigned long)MAX_CONNECTIONS);
-        return strcmp(argv[1], "good") == 0 ? run_good(n, atof(argv[4])) : run_hostile(n, atof(argv[4]));
+        return good ? run_good(n, atof(argv[4])) : run_hostile(n, atof(argv[4]));
 }

@@ -51,7 +51,7 @@ class Gate:
 
 
 if __name__ == '__main__':
-    gate = Gate(sys.argv[1])
+    gate = Gate(sys.argv[1]) if len(sys.argv) > 2 else sys.exit(__doc__)
     header, bundle = gate.ask(open(sys.argv[2]).read())
     gate.close()
     print(json.dumps(header, indent=2))
