@@ -30,6 +30,15 @@ static void write_file(struct dump *d, const char *suffix, const void *bytes, si
                 d->error = e;
 }
 
+/* What a form's kernel gets by value. */
+static void put_sizes(struct dump *d, const struct af_bundle_kernel *b) {
+        char path[700];
+        if (!b->tiling.size)
+                return;
+        write_file(d, "sizes", af_bundle_blob(d->bundle, b->tiling), b->tiling.size, path, sizeof(path));
+        fprintf(d->s->cases, " struct:%s", path);
+}
+
 static bool is_workspace(const struct af_view_kernel *k, uint32_t i) {
         return k->kernel->args[i].kind == AF_KARG_WORKSPACE;
 }
@@ -54,11 +63,12 @@ int dump_launch(void *userdata, const char *symbol, const struct af_twin_launch 
         int e = fn(launch);
         if (e)
                 return e;
+        const struct af_bundle_kernel *b = af_bundle_at(d->bundle, AF_SECTION_KERNELS, s->kernel);
         fprintf(d->s->cases, "%s_%u %s %u %d", d->item->name, d->n_launches, symbol, launch->block_dim, k->kernel->needs_sync_all);
         for (uint32_t i = 0; i < launch->n_args; i++) {
                 const struct af_bundle_arg *a = af_bundle_at(d->bundle, AF_SECTION_ARGS, s->first_arg + i);
                 if (is_workspace(k, i)) {
-                        fprintf(d->s->cases, " work:%" PRIu64, k->kernel->workspace_bytes);
+                        fprintf(d->s->cases, " work:%" PRIu64, b->workspace_bytes);
                         continue;
                 }
                 fprintf(d->s->cases, " %s:%s/%s_%u.%u.in", a->access & AF_ACCESS_WRITE ? "out" : "in", d->s->dump, d->item->name,
@@ -69,6 +79,7 @@ int dump_launch(void *userdata, const char *symbol, const struct af_twin_launch 
                 write_file(d, suffix, launch->args[i], launch->arg_bytes[i], path, sizeof(path));
                 fprintf(d->s->cases, ":%s:%s", path, af_dtype_name(k->kernel->args[i].dtype));
         }
+        put_sizes(d, b);
         fprintf(d->s->cases, "\n");
         d->n_launches++;
         return 0;

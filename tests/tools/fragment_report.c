@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "compiler/rewrite/rewrite.h"
+#include "compiler/reference/reference.h"
+#include "runtime/solve.h"
+#include "tests/lib/bind.h"
 #include "tests/tools/fragment_runs.h"
 
-#define MAX_ARGS 256u
+#define MAX_ARGS      256u
+#define MAX_SYMBOLS   16u
+#define MOST_ELEMENTS (INT64_C(1) << 17) /* of a value whose size symbols choose */
 
 struct report {
         struct setup *s;
@@ -239,10 +243,9 @@ static int run_and_compare(struct report *r, const struct run_launcher *launcher
                            struct af_tensor *got, struct af_tensor *want) {
         struct run_result result = {0};
         const char *why = NULL;
-        struct af_graph whole;
         if (make_inputs(&r->g, r->item->seed, specials, inputs, blocks) || read_inputs(r, inputs))
                 snprintf(r->why, sizeof(r->why), "no inputs");
-        else if (af_rewrite_decompose(&r->g, NULL, &whole, NULL) || af_reference_run(&whole, inputs, want, NULL, &why)) {
+        else if (af_reference_run(&r->g, inputs, want, NULL, &why)) {
                 snprintf(r->why, sizeof(r->why), "the reference refuses: %s", why ? why : "?");
                 r->equal = "null";
         } else if (run_bundle_with(&r->g, &r->bundle, launcher, inputs, got, &result))
@@ -293,9 +296,32 @@ static void dump(struct report *r) {
         af_diags_deinit(&diags);
 }
 
+/* A form for the values that were chosen: bundle and graph of known sizes. False: none is run, said why in the report. */
+static bool choose_sizes(struct report *r, struct af_solved *solved) {
+        int64_t values[MAX_SYMBOLS];
+        const char *why = "";
+        if (!r->g.n_symbols)
+                return true;
+        if (r->g.n_symbols > MAX_SYMBOLS || !bind_choice(&r->g, r->s->symbols, MOST_ELEMENTS, values)) {
+                snprintf(r->why, sizeof(r->why), "no such values of the symbols");
+                return false;
+        }
+        int e = af_graph_bind(&r->g, values);
+        if (!e)
+                e = af_solve(&r->bundle, values, solved, NULL, &why);
+        if (!e)
+                r->bundle = solved->view;
+        else
+                snprintf(r->why, sizeof(r->why), "refused: %s", why);
+        if (e && !(e == AF_SOLVE_E_NODE && bind_reduces_nothing(&r->g)))
+                r->equal = "false";
+        return !e;
+}
+
 void item_report(struct setup *s, struct item *item) {
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
         struct report r = {.s = s, .item = item, .equal = "null"};
+        struct af_solved solved = {0};
         struct run_launcher launcher = {launch_and_keep, &r};
         struct af_diags diags = {0};
         const char *why = "the plan does not open";
@@ -308,15 +334,17 @@ void item_report(struct setup *s, struct item *item) {
                 r.stats = calloc(af_bundle_count(&r.bundle, AF_SECTION_STEPS) + 1, sizeof(*r.stats));
                 if (!r.stats)
                         abort();
-                for (int specials = 0; s->run && !s->dump && !r.why[0] && specials <= s->specials; specials++)
+                bool sized = choose_sizes(&r, &solved);
+                for (int specials = 0; sized && s->run && !s->dump && !r.why[0] && specials <= s->specials; specials++)
                         run(&r, &launcher, specials);
-                if (s->dump)
+                if (sized && s->dump)
                         dump(&r);
-                if (s->count)
+                if (sized && s->count)
                         count(&r);
         }
         print(&r);
         free(r.stats);
+        af_solved_deinit(&solved);
         af_plan_view_deinit(&r.plan);
         af_diags_deinit(&diags);
 }

@@ -3,13 +3,15 @@
  * Plans fragments as they are served, compiles their kernels for the checked twin and tells what they cost and whether they are right.
  *
  *   fragment_runs [--count] [--run] [--specials] [--no-fuse] [--cores N] [--tile BYTES] [--flags FLAGS] [--inputs DIR] [--outputs DIR]
- *                 [--dump DIR] [--seeds A:B] [FRAGMENT.json…]
+ *                 [--dump DIR] [--symbols K] [--profile N] [--seeds A:B] [FRAGMENT.json…]
  *
  * --count: bytes moved and cycles at the fragment's own size, without computing (default where --run is not given). --run: computes, and
  * compares with the reference bit for bit; with --specials also on special values. --inputs, --outputs: DIR/NAME.<i>.in and .out hold the
  * elements of the fragment's i-th input and output. --dump: runs, and writes each launch for another judge: NAME_<k>.cpp, its arguments
  * before and after, a line in DIR/cases.txt: name, symbol, blocks, synchronises, then per argument in:FILE,
- * out:BEFORE:WANT:DTYPE or work:BYTES. --seeds: random fragments as well. One JSON object per fragment on stdout.
+ * out:BEFORE:WANT:DTYPE or work:BYTES, and for a form struct:FILE. --symbols: where a fragment has symbols, choice K of their values
+ * (tests/lib/bind.h; 0). --seeds: random fragments as well, of one profile (tests/lib/random_graph.h) or of all without symbols. One JSON
+ * object per fragment on stdout.
  */
 #include "tests/tools/fragment_runs.h"
 
@@ -101,7 +103,7 @@ static void add_file(struct setup *s, struct queue *q, const char *path) {
         add(s, q, name, 1, e ? NULL : (const char *)text.data, text.size);
 }
 
-static void add_seed(struct setup *s, struct queue *q, uint64_t seed) {
+static void add_seed(struct setup *s, struct queue *q, uint64_t seed, int profile) {
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
         AF_CLEANUP(af_buf_deinit) struct af_buf text = AF_BUF_INIT;
         struct af_fragment f;
@@ -109,7 +111,7 @@ static void add_seed(struct setup *s, struct queue *q, uint64_t seed) {
         char name[40];
         af_arena_init(&arena, 0);
         snprintf(name, sizeof(name), "seed%llu", (unsigned long long)seed);
-        af_random_profile((unsigned)(seed % AF_RANDOM_ALL_PROFILES), &opts);
+        af_random_profile(profile >= 0 ? (unsigned)profile : (unsigned)(seed % AF_RANDOM_ALL_PROFILES), &opts);
         int e = af_random_fragment(&f, &arena, seed, &opts);
         if (!e)
                 af_fragment_print(&f, 1, &text);
@@ -119,7 +121,7 @@ static void add_seed(struct setup *s, struct queue *q, uint64_t seed) {
 struct args {
         unsigned long long first_seed, end_seed;
         const char *flags;
-        int files;
+        int files, profile; /* below 0: all */
 };
 
 static bool parse_switch(struct setup *s, const char *arg) {
@@ -143,6 +145,10 @@ static bool parse(struct setup *s, struct args *a, int argc, char **argv) {
                         return false;
                 if (!strcmp(argv[i], "--seeds") && sscanf(value, "%llu:%llu", &a->first_seed, &a->end_seed) == 2)
                         ;
+                else if (!strcmp(argv[i], "--symbols"))
+                        s->symbols = (unsigned)atoi(value);
+                else if (!strcmp(argv[i], "--profile"))
+                        a->profile = atoi(value);
                 else if (!strcmp(argv[i], "--cores"))
                         s->opts.max_cores = (uint32_t)atoi(value);
                 else if (!strcmp(argv[i], "--tile"))
@@ -190,19 +196,19 @@ static bool open_cases(struct setup *s) {
 int main(int argc, char **argv) {
         AF_CLEANUP(af_arena_deinit) struct af_arena arena;
         struct setup s = {0};
-        struct args a = {0};
+        struct args a = {.profile = -1};
         struct queue q = {0};
         af_arena_init(&arena, 0);
         setvbuf(stdout, NULL, _IOLBF, 0);
         if (!parse(&s, &a, argc, argv) || load(&s, &arena, a.flags) || !open_cases(&s)) {
                 fprintf(stderr,
                         "usage: %s [--count] [--run] [--specials] [--no-fuse] [--cores N] [--tile BYTES] [--flags FLAGS]\n"
-                        "       [--inputs DIR] [--outputs DIR] [--dump DIR] [--seeds A:B] [FRAGMENT.json...]\n",
+                        "       [--inputs DIR] [--outputs DIR] [--dump DIR] [--symbols K] [--profile N] [--seeds A:B] [FRAGMENT.json...]\n",
                         argv[0]);
                 return 2;
         }
         for (unsigned long long seed = a.first_seed; seed < a.end_seed; seed++)
-                add_seed(&s, &q, seed);
+                add_seed(&s, &q, seed, a.profile);
         for (int i = a.files; i < argc; i++)
                 add_file(&s, &q, argv[i]);
         flush(&s, &q);

@@ -15,6 +15,7 @@ struct setup {
         struct af_driver_opts opts;
         bool count, run;              /* count bytes and cycles without computing; compute and compare with the reference */
         bool specials;                /* with `run`: also on NaN, infinities, … */
+        unsigned symbols;             /* which values of symbols (tests/lib/bind.h) */
         const char *inputs, *outputs; /* directories of raw bytes, or NULL */
         const char *dump;             /* directory for another judge's cases, or NULL */
         FILE *cases;                  /* with `dump`: one line per launch */
