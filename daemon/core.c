@@ -229,6 +229,7 @@ int af_core_init(struct af_core *core, uv_loop_t *loop, struct af_config *config
         af_list_init(&core->bundle_lru);
         af_workers_init(&core->workers);
         af_negatives_init(&core->negatives);
+        af_negatives_init(&core->plan_negatives);
         raise_limits(core);
         uv_timer_init(loop, &core->tick);
         uv_timer_init(loop, &core->kick);
@@ -308,6 +309,7 @@ void af_core_reload(struct af_core *core, struct af_config *config) {
         (void)!af_core_make_env_config(core);
         af_bundle_cache_clear(core); /* what a fragment's default stands for may be another */
         af_negatives_clear(&core->negatives);
+        af_negatives_clear(&core->plan_negatives);
         af_environments_invalidate(core);
         load_default_environment(core);
         af_gate_child_start(core);
@@ -390,6 +392,7 @@ void af_core_deinit(struct af_core *core) {
                 af_environment_free(env);
         af_clients_sweep(core, true);
         af_negatives_clear(&core->negatives);
+        af_negatives_clear(&core->plan_negatives);
         af_hot_deinit(core);
         if (core->reserve_fd >= 0)
                 close(core->reserve_fd);

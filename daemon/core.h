@@ -275,7 +275,8 @@ struct af_core {
         size_t bundle_bytes;
         uint32_t max_bundles; /* half of the descriptors; as many are for connections */
         struct af_workers workers;
-        struct af_negatives negatives;
+        struct af_negatives negatives;      /* kernels */
+        struct af_negatives plan_negatives; /* fragments and texts that are refused in the environments as they are */
         struct af_maintenance *maintenance; /* under way; NULL: none */
         bool draining, closing;
         uint64_t drain_ns;

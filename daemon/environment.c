@@ -229,6 +229,7 @@ static void load(struct af_environment *env) {
         char label[96];
 
         af_hot_environment_gone(env);
+        af_negatives_clear(&env->core->plan_negatives); /* other rules may take what these refused */
         af_failure_deinit(&env->failure);
         af_blob_clear(&env->told);
         env->job_fault = 0;

@@ -260,6 +260,7 @@ static void on_clear(struct af_conn *conn, uint64_t id) {
                 return;
         af_bundle_cache_clear(conn->core);
         af_negatives_clear(&conn->core->negatives);
+        af_negatives_clear(&conn->core->plan_negatives);
         af_list_each (env, &conn->core->environments, struct af_environment, link)
                 env->recorded = false;
         af_hot_clear(conn->core);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels that the compiler refuses: remembered in memory for ten minutes, and only once a second run, alone, has failed with the same
- * text. What may come from a lack of space or memory or from a signal is never counted.
+ * Kernels that the compiler refuses, and what no plan can be made of (plan.c): remembered in memory for ten minutes, and only once a second
+ * run, alone, has failed with the same text. What may come from a lack of space or memory or from a signal is never counted.
  */
 #pragma once
 

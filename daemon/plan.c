@@ -177,6 +177,18 @@ static void job_lost(struct af_flight *f, const struct af_worker_end *end) {
         start(f, true);
 }
 
+/*
+ * A plan is refused by this program's own rules, not by a compiler that may have been short of something: where a second run says the same
+ * it need not have run alone. (Runs alone for whatever somebody sends twice would hold everybody else up.)
+ */
+static void note_refusal(struct af_flight *f) {
+        struct af_negatives *n = &f->core->plan_negatives;
+        uint64_t now = af_clock_now_ns();
+
+        if (f->job_fault == AF_JOB_FAULT_NONE && f->job_failure.code == AF_ERROR_INVALID && f->job_failure.text)
+                af_negative_note(n, &f->link.key, f->job_failure.text, af_negative_suspected(n, &f->link.key, now), f->core->tmp_dir, now);
+}
+
 static void job_failed(struct af_flight *f) {
         struct af_failure failure = f->job_failure;
 
@@ -189,6 +201,7 @@ static void job_failed(struct af_flight *f) {
                 f->core->stats.n_retries++;
                 start(f, true);
         } else {
+                note_refusal(f);
                 f->job_failure.text = NULL;
                 af_flight_fail(f, &failure);
                 af_failure_deinit(&failure);
@@ -211,6 +224,7 @@ static void on_end(void *owner, const struct af_worker_end *end) {
                 fail_job(f, AF_ERROR_INTERNAL, false, "the plan job gave no plan", "");
                 return;
         }
+        af_negative_forget(&f->core->plan_negatives, &f->link.key);
         f->core->stats.n_fragment_compiles++;
         f->compiled_any = true;
         f->planned = true;
@@ -251,7 +265,14 @@ static void start(struct af_flight *f, bool alone) {
 }
 
 void af_flight_start_plan(struct af_flight *f) {
-        start(f, false);
+        const char *text = af_negative_get(&f->core->plan_negatives, &f->link.key, af_clock_now_ns());
+
+        if (!text) {
+                start(f, false);
+                return;
+        }
+        f->core->stats.n_hits_negative++;
+        fail_job(f, AF_ERROR_INVALID, false, "", text);
 }
 
 /* ---- kernels of a skeleton ---- */

@@ -143,6 +143,26 @@ def C14_compile_errors_are_the_same_twice():
         c.close()
 
 
+def a_refused_plan_is_remembered_after_the_second_run():
+    """The same answer, with and without a job; a clear begins anew. So does an environment that is read again: then it takes some more runs."""
+    with Server() as s:
+        c = s.client()
+        for n, (words, is_text) in enumerate((('plan=invalid kernels=x', False), ('no fragment', True)), 1):
+            first = expect(c.ask(words, text=is_text), ERROR, 'invalid')
+
+            def remembered():
+                a = expect(c.ask(words, text=is_text), ERROR, 'invalid')
+                assert (a.text, a.retryable) == (first.text, False), a
+                return c.stats()['hits_negative'] >= n
+            eventually(remembered, 'it is refused without a job')
+        assert c.clear().kind == CLEAR
+        hits = c.stats()['hits_negative']
+        expect(c.ask('plan=invalid kernels=x'), ERROR, 'invalid')
+        assert c.stats()['hits_negative'] == hits
+        expect(c.ask('plan=ok kernels=x'))
+        c.close()
+
+
 def C14_a_compile_error_is_remembered_after_the_second_run():
     """With the same text and code; a clear, and another toolchain, begin anew."""
     with Server() as s:
@@ -373,7 +393,8 @@ def large_bundles_come_as_one_sealed_memfd():
 
 if __name__ == '__main__':
     sys.exit(run([one_request, restart_serves_from_the_store, C02_sixty_four_clients_at_a_barrier, texts, texts_join_the_fragment_under_way, lookup_only,
-                  clear, C14_compile_errors_are_the_same_twice, C14_a_compile_error_is_remembered_after_the_second_run, one_bad_kernel_fails_only_its_fragment, C01_a_missing_kernel_alone_is_recompiled,
+                  clear, C14_compile_errors_are_the_same_twice, a_refused_plan_is_remembered_after_the_second_run,
+                  C14_a_compile_error_is_remembered_after_the_second_run, one_bad_kernel_fails_only_its_fragment, C01_a_missing_kernel_alone_is_recompiled,
                   C25_a_changed_environment_is_seen_within_a_second, a_toolchain_that_keeps_changing_ends_in_a_retryable_error, unknown_targets_are_named,
                   A15_waiters_see_progress, parts_come_as_they_are_ready, A15_deadlines, job_timeouts, C10_cancel_on_disconnect, cancel_frame, C13_slots_are_never_exceeded,
                   large_bundles_come_as_one_sealed_memfd]))
