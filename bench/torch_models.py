@@ -5,10 +5,10 @@
     torch_models.py [--build DIR] [--pairs N] [--part plans|first] [NAME…]      one JSON line per figure
     torch_models.py --step NAME BACKEND inference|training                      one process's first step, in seconds
 
-A launch is a kernel, or a node that a framework runs; matrix products, convolutions, attention and random numbers are left out on both sides. Bytes are
-the distinct ones that each launch reads and writes. Inductor counts as many launches as it has C++ functions or loop nests, whichever are fewer.
-First steps: page cache warm, N interleaved pairs, median. Warm: the server has the kernels, Inductor its cache directory. Cold: neither has anything, nor
-precompiled headers.
+A launch is a kernel, or a node that a framework runs; matrix products, convolutions, attention and random numbers are left out on both
+sides. Bytes are the distinct ones that each launch reads and writes. Inductor counts as many launches as it has C++ functions or loop
+nests, whichever are fewer. First steps: page cache warm, N interleaved pairs, median. Warm: the server has the kernels, Inductor its
+cache directory. Cold: neither has anything, nor precompiled headers.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [os.path.join(ROOT, 'tests'), os.path.join(ROOT, 'tests', 'python'), os.path.join(ROOT, 'tests', 'e2e'), os.path.join(ROOT, 'python')]
+sys.path[:0] = [os.path.join(ROOT, d) for d in ('tests', 'tests/python', 'tests/e2e', 'python')]
 LEFT_OUT = ('mm', 'addmm', 'bmm', 'baddbmm', 'convolution', 'convolution_backward', 'bernoulli')
 
 

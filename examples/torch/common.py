@@ -19,7 +19,7 @@ def backend():
 
 
 def compare(name, fn, *args, **how):
-    """Runs fn compiled and in eager; prints the kernels and whether the results are equal. Exits with 1 where they are not, or no kernel ran."""
+    """Runs fn compiled and in eager; prints the kernels and whether the results are equal; exits with 1 where they are not, or none ran."""
     compiled = torch.compile(fn, backend=backend(), **how)
     with torch.no_grad():
         got, want = compiled(*args), fn(*args)

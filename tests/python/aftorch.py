@@ -69,7 +69,8 @@ def same(a, b, **tolerance):
     """Equal shapes, strides, dtypes, and elements within rounding."""
     assert len(a) == len(b), (len(a), len(b))
     for x, y in zip(a, b):
-        assert x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype, (x.shape, y.shape, x.stride(), y.stride(), x.dtype, y.dtype)
+        ours, theirs = ((t.shape, t.stride(), t.dtype) for t in (y, x))
+        assert ours == theirs, (ours, theirs)
         torch.testing.assert_close(y, x, equal_nan=True, **tolerance)
 
 
@@ -103,5 +104,5 @@ def run_tests(tests):
     return 1 if failed else 0
 
 
-__all__ = ['FrameworkStep', 'check', 'clones', 'framework_nodes', 'front', 'is_declared', 'kernels', 'made', 'run_tests', 'runtime', 'same', 'server',
-           'service', 'tensors', 'torch', 'use']
+__all__ = ['FrameworkStep', 'check', 'clones', 'framework_nodes', 'front', 'is_declared', 'kernels', 'made', 'run_tests', 'runtime', 'same',
+           'server', 'service', 'tensors', 'torch', 'use']

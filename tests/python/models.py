@@ -4,7 +4,8 @@
 
     models.py [--inductor] [--train] [NAME…]
 
-Without --inductor the bound is eager's own error against float64, twice, and a rounding of the largest element; with it Inductor's error, twice.
+Without --inductor the bound is eager's own error against float64, twice, and a rounding of the largest element; with it Inductor's error,
+twice.
 """
 import argparse
 import copy
@@ -57,7 +58,7 @@ def check_close(what, ours, peers, reference):
         if not want.is_floating_point():
             assert torch.equal(got, want), (what, k)
             continue
-        if reference[k].numel() and reference[k].abs().max().item() < 1e-9 * scale:  # zero, but for rounding: what a softmax takes back, say
+        if reference[k].numel() and reference[k].abs().max().item() < 1e-9 * scale:  # zero, but for rounding
             assert distance(got, reference[k]) <= EPS * scale, (what, k)
             continue
         error, bound = distance(got, reference[k]), allowed(reference[k], distance(want, reference[k]))
@@ -80,7 +81,8 @@ def forward(name):
     assert graphs, f'{name}: no graph was compiled'
     fraction = fused_fraction(graphs)
     kernels = sum(g.bundle.info.n_kernel_steps for g in graphs)
-    print(f'# {name}: {len(graphs)} graphs, {kernels} launches of kernels, {sum(len(framework_nodes(g)) for g in graphs)} nodes of PyTorch, '
+    nodes = sum(len(framework_nodes(g)) for g in graphs)
+    print(f'# {name}: {len(graphs)} graphs, {kernels} launches of kernels, {nodes} nodes of PyTorch, '
           f'{fraction:.3f} of the fusable nodes fused')
     assert fraction >= 0.95, f'{name}: {fraction:.3f} fused'
 

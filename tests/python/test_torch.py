@@ -348,7 +348,7 @@ def args_are_let_go():
 
 
 sys.exit(run_tests([the_samples_are_one_kernel_each, results_have_eagers_strides, results_that_are_arguments_or_come_twice,
-                    arguments_are_updated_in_place, an_argument_given_twice, sizes_that_change, numbers_that_change, training_gives_eagers_gradients,
-                    dropout_masks_are_eagers, graph_breaks, dtypes_without_kernels_stay_eager, inference_mode_and_bfloat16,
+                    arguments_are_updated_in_place, an_argument_given_twice, sizes_that_change, numbers_that_change,
+                    training_gives_eagers_gradients, dropout_masks_are_eagers, graph_breaks, dtypes_without_kernels_stay_eager, inference_mode_and_bfloat16,
                     inference_mode_and_then_without, autocast, a_fault_of_ours_runs_eager, threads_at_once,
                     install_routes_the_published_spelling, args_are_let_go]))

@@ -127,7 +127,8 @@ def launches_on_an_npu():
         acl.run(bundle, 0, n, bases, device=0, stream=0x78)
         calls = read(record)
         loaded = [c for c in calls if c[0] == 'aclrtBinaryLoadFromData']
-        assert len(loaded) == len(bundle.kernels) == len([c for c in calls if c[0] == 'aclrtBinaryGetFunction'])  # once, for any number of runs
+        found = [c for c in calls if c[0] == 'aclrtBinaryGetFunction']
+        assert len(loaded) == len(bundle.kernels) == len(found)  # once, for any number of runs
         assert all(c[2:] == ['7fELF', 'options', '1', 'type', '2', 'magic', '43554245'] for c in loaded), loaded
         launches = [c for c in calls if c[0] == 'aclrtLaunchKernelWithHostArgs']
         assert len(launches) == 2 * n and {c[3] for c in launches} == {'0x77', '0x78'}
@@ -160,6 +161,33 @@ def what_fails_on_an_npu_is_told():
             assert ('aclrtBinaryUnLoad' in calls) == (name == 'aclrtBinaryGetFunction'), calls
 
 
+BY_NAME = """
+import torch, autofuse.torch as front
+assert 'autofuse' in torch._dynamo.list_backends(exclude_tags=())
+with torch.no_grad():
+    x = torch.randn(7)
+    assert torch.allclose(torch.compile(lambda x: torch.exp(x) + 2, backend='autofuse')(x), torch.exp(x) + 2)
+assert len(front.launches()) == 1
+"""
+
+
+def the_entry_point_is_found_by_name():
+    """Beside what pip would write of pyproject.toml's entry points."""
+    import tomllib
+    python = os.path.join(os.path.dirname(os.path.dirname(HERE)), 'python')
+    with open(python + '/pyproject.toml', 'rb') as f:
+        project = tomllib.load(f)['project']
+    with tempfile.TemporaryDirectory() as d:
+        os.mkdir(d + '/autofuse-0.1.0.dist-info')
+        with open(d + '/autofuse-0.1.0.dist-info/METADATA', 'w', encoding='utf-8') as f:
+            f.write('Metadata-Version: 2.1\nName: autofuse\nVersion: 0.1.0\n')
+        with open(d + '/autofuse-0.1.0.dist-info/entry_points.txt', 'w', encoding='utf-8') as f:
+            for group, entries in project['entry-points'].items():
+                f.write(f'[{group}]\n' + ''.join(f'{k} = {v}\n' for k, v in entries.items()))
+        r = subprocess.run([sys.executable, '-c', BY_NAME], env={**os.environ, 'PYTHONPATH': f'{d}:{python}'}, stderr=subprocess.PIPE, text=True)
+        assert r.returncode == 0, r.stderr[-3000:]
+
+
 def a_child_goes_on():
     """A forked child compiles and runs what is new to it."""
     torch._dynamo.reset()
@@ -181,5 +209,5 @@ def a_child_goes_on():
         assert os.waitpid(pid, 0)[1] == 0
 
 
-sys.exit(run_tests([a_child_goes_on, without_a_server_it_is_eager_and_says_so_once, what_stays_eager_is_told_once, a_flag_turns_it_off, debug_output,
-                    launches_on_an_npu, what_fails_on_an_npu_is_told]))
+sys.exit(run_tests([the_entry_point_is_found_by_name, a_child_goes_on, without_a_server_it_is_eager_and_says_so_once,
+                    what_stays_eager_is_told_once, a_flag_turns_it_off, debug_output, launches_on_an_npu, what_fails_on_an_npu_is_told]))

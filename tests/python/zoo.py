@@ -13,7 +13,8 @@ def tokens():
 
 def bert():
     from transformers import BertConfig, BertForMaskedLM
-    c = BertConfig(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=4, num_attention_heads=4, intermediate_size=128, max_position_embeddings=64)
+    c = BertConfig(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=4, num_attention_heads=4, intermediate_size=128,
+                   max_position_embeddings=64)
     x = tokens()
     return BertForMaskedLM(c), dict(input_ids=x, attention_mask=torch.ones_like(x), labels=tokens())
 
@@ -26,8 +27,8 @@ def gpt2():
 
 def llama():
     from transformers import LlamaConfig, LlamaForCausalLM
-    c = LlamaConfig(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, intermediate_size=128,
-                    max_position_embeddings=64, use_cache=False)
+    c = LlamaConfig(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+                    intermediate_size=128, max_position_embeddings=64, use_cache=False)
     return LlamaForCausalLM(c), dict(input_ids=tokens(), labels=tokens())
 
 

@@ -31,7 +31,9 @@ def _checked(options: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(options or {})
 
 
-def autofuse(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: Mapping[str, Any] | None = None) -> Any:
+def autofuse(
+    gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: Mapping[str, Any] | None = None
+) -> Any:
     """torch.compile(model, backend="autofuse"). `mode` changes nothing: there is one way to compile."""
     from torch._dynamo.backends.common import aot_autograd
     from torch._functorch.partitioners import min_cut_rematerialization_partition

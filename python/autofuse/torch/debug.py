@@ -6,6 +6,7 @@ fx_graph.py is the graph as PyTorch has it; the other files are those of autofus
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from pathlib import Path
@@ -32,7 +33,8 @@ def dump(gm: torch.fx.GraphModule, context: Context, fragment: Fragment, bundle:
     from torch._dynamo.utils import get_debug_dir
 
     try:
-        where = debug.dump(get_debug_dir(), f"autofused_{fragment.name}", fragment.nodes, bundle, lambda k: context.kernel_source(bundle, k))
+        source = functools.partial(context.kernel_source, bundle)
+        where = debug.dump(get_debug_dir(), f"autofused_{fragment.name}", fragment.nodes, bundle, source)
         (Path(where) / "fx_graph.py").write_text(gm.print_readable(print_output=False), encoding="utf-8")
     except OSError as why:
         logger.warning("TORCH_COMPILE_DEBUG: nothing is written: %s", why)

@@ -10,7 +10,7 @@ import torch
 
 aten = torch.ops.aten
 
-#: Ops that stay whole: taken apart, attention would store its scores, and gradients of gathers and slices would be several passes over memory.
+#: Ops that stay whole: taken apart, attention would store its scores, and gradients of gathers and slices would pass over memory often.
 KEPT = (
     aten._scaled_dot_product_flash_attention_for_cpu.default,
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default,

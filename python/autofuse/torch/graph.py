@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An FX graph after AOTAutograd as a fragment, and what the run time needs to know beside it.
 
-Placeholders become inputs with the strides that they have, sizes become symbols, nodes with a lowering canonical nodes, all others *opaque* nodes
-with declared results. Views that only PyTorch's own nodes read are not in the fragment at all (views.py). A trailing `aten.copy_` is an output in
-an input's place.
+Placeholders become inputs with the strides that they have, sizes become symbols, nodes with a lowering canonical nodes, all others
+*opaque* nodes with declared results. Views that only PyTorch's own nodes read are not in the fragment at all (views.py). A trailing
+`aten.copy_` is an output in an input's place.
 """
 
 from __future__ import annotations

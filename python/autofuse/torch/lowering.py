@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How aten ops become canonical ops: the registry of lowerings and the builder that they write to.
 
-A lowering is `fn(b: GraphBuilder, node: torch.fx.Node) -> Value | tuple[Value, ...] | NotLowered`, registered with `@lowers("aten.add.Tensor")`.
-It reads the node's operands with `b.value(arg)`, their dtypes and shapes from the values, the result's from `b.dtype(node)` and `b.shape(node)`,
-and writes nodes with `b.emit`. Values are logical: row-major, without strides; a view is an op like any other. What returns NotLowered, or has no
-lowering, stays with PyTorch.
+A lowering is `fn(b: GraphBuilder, node: torch.fx.Node) -> Value | tuple[Value, ...] | NotLowered`, registered with
+`@lowers("aten.add.Tensor")`. It reads the node's operands with `b.value(arg)`, their dtypes and shapes from the values, the result's from
+`b.dtype(node)` and `b.shape(node)`, and writes nodes with `b.emit`. Values are logical: row-major, without strides; a view is an op like
+any other. What returns NotLowered, or has no lowering, stays with PyTorch.
 """
 
 from __future__ import annotations
@@ -174,7 +174,9 @@ class GraphBuilder:
         self._n_values += 1
         return f"t{self._n_values}"
 
-    def emit(self, op: str, inputs: Sequence[Value], dtype: torch.dtype, shape: Sequence[Dim], attrs: dict[str, Any] | None = None) -> Value:
+    def emit(
+        self, op: str, inputs: Sequence[Value], dtype: torch.dtype, shape: Sequence[Dim], attrs: dict[str, Any] | None = None
+    ) -> Value:
         """One canonical node with one result."""
         return self.emit_several(op, inputs, [(dtype, shape)], attrs)[0]
 
@@ -238,7 +240,8 @@ class GraphBuilder:
         """v in another dtype; v itself where it has it."""
         if v.dtype == dtype:
             return v
-        if v.fixed is not None and not v.shape and not (isinstance(v.fixed, float) and not math.isfinite(v.fixed) and not dtype.is_floating_point):
+        endless = isinstance(v.fixed, float) and not math.isfinite(v.fixed)
+        if v.fixed is not None and not v.shape and not (endless and not dtype.is_floating_point):
             return self.scalar(_stored(v.fixed, v.dtype), dtype)
         return self.emit("cast", [v], dtype, v.shape)
 

@@ -48,8 +48,10 @@ _SIGNATURES: dict[str, list[Any]] = {
 
 
 def argument_block(kernel: Kernel, pointers: Sequence[int], sync_address: int | None) -> bytes:
-    """What an entry point gets: the address for synchronising all cores where the kernel does that, its pointers, and the tiling by value. All
-    fields are of 8 bytes, or a struct of such, so nothing lies between them."""
+    """What an entry point gets: the address for synchronising all cores where the kernel does that, its pointers, and the tiling by value.
+
+    All fields are of 8 bytes, or a struct of such, so nothing lies between them.
+    """
     head = [] if sync_address is None else [sync_address]
     return struct.pack(f"<{len(head) + len(pointers)}Q", *head, *pointers) + kernel.tiling
 

@@ -94,12 +94,15 @@ class Store:
         state.bases[self.buffer] = t.data_ptr()
 
 
+def _holds_nodes(arg: Any) -> bool:
+    return any(isinstance(a, torch.fx.Node) for a in pytree.tree_leaves(arg))
+
+
 def build_call(plan: "Plan", opaque: "Opaque", step: FrameworkStep, getters: Mapping[int, Getter]) -> Call:
     """The step for one opaque node."""
     node = opaque.node
     leaves, spec = pytree.tree_flatten((concrete(tuple(node.args), plan.values), concrete(dict(node.kwargs), plan.values)))
-    flat = all(not isinstance(a, (list, tuple, dict)) or not any(isinstance(x, torch.fx.Node) for x in pytree.tree_leaves(a)) for a in node.args)
-    flat = flat and not any(isinstance(a, torch.fx.Node) for a in pytree.tree_leaves(dict(node.kwargs)))
+    flat = not any(_holds_nodes(a) for a in node.args if isinstance(a, (list, tuple, dict))) and not _holds_nodes(dict(node.kwargs))
     metas = node.meta.get("val")
     metas = list(metas) if isinstance(metas, (list, tuple)) else [metas]
     if flat:

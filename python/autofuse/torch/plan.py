@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bundle for known sizes, made ready to be called often: where each buffer comes from, and what happens step by step.
 
-Buffers that the caller's tensors, fresh outputs or results of PyTorch's own nodes lie in are *held* (a tensor per buffer); the others are pieces of
-the thread's temporary block. Kernel steps that follow each other run by one call into the library.
+Buffers that the caller's tensors, fresh outputs or results of PyTorch's own nodes lie in are *held* (a tensor per buffer); the others are
+pieces of the thread's temporary block. Kernel steps that follow each other run by one call into the library.
 """
 
 from __future__ import annotations

@@ -77,5 +77,5 @@ class Compiled:
 
 
 def launches() -> list[str]:
-    """Names of the kernels of every graph that was compiled and is alive, one per launch, in no order of time: to see that there are any."""
+    """Names of the kernels of every compiled graph that is alive, one per launch, in no order of time: to see that there are any."""
     return [g.bundle.kernels[s.kernel].symbol for g in list(_alive) for s in g.bundle.steps if isinstance(s, KernelStep)]

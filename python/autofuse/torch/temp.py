@@ -30,7 +30,7 @@ class Block:
 
 
 def take(n_bytes: int, device: str = "cpu") -> Block:
-    """A block of this thread, large enough, and nobody else's until it is put back. On an NPU: on the current one, whose stream keeps order."""
+    """A block of this thread, large enough, and nobody else's until it is put back. On an NPU: of the current device."""
     if device != "cpu":
         return Block(n_bytes, device)  # its allocator keeps memory, and knows streams
     blocks: list[Block] = _local.__dict__.setdefault("blocks", [])

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views: which nodes only look at another's memory, and how to look at it again at run time.
 
-PyTorch's own nodes read views without a copy (a matrix product reads a transposed weight where it lies), so what is handed to them is the memory
-behind the views and the way to the view: a *chain* of view nodes, folded into one size, stride and offset once the sizes are known.
+PyTorch's own nodes read views without a copy (a matrix product reads a transposed weight where it lies), so what is handed to them is the
+memory behind the views and the way to the view: a *chain* of view nodes, folded into one size, stride and offset once the sizes are
+known.
 """
 
 from __future__ import annotations
