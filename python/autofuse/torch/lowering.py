@@ -265,11 +265,24 @@ def _stored(number: Any, dtype: torch.dtype) -> Any:
     return torch.tensor(number, dtype=dtype).item()
 
 
+CUBE = ("mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward")
+
+
+def why_not(node: torch.fx.Node) -> str:
+    """Why a node that has no lowering stays with PyTorch."""
+    name = target_name(node).split(".")
+    if name[0] == "aten" and (name[1] in CUBE or name[1].startswith("_scaled_dot_product")):
+        return "no template for op class cube"
+    if isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags:
+        return "random numbers are the framework's"
+    return "no canonical op"
+
+
 def lower_node(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
     """Lowers one node by the registry. What a lowering had emitted before it gave up is dropped again."""
     lowering = LOWERINGS.get(target_name(node))
     if lowering is None:
-        return NotLowered("no canonical op")
+        return NotLowered(why_not(node))
     mark = len(b.nodes)
     b.node = node
     try:
