@@ -209,9 +209,11 @@ def movement() -> Iterator[Case]:
                 aten.select_scatter(x, x[:, 0].contiguous(), 1, -1))
         yield "scatter", lambda x=x: (
             aten.scatter.value(x, 1, torch.tensor([0, 4, 2, 1, 0, 3]).reshape(6, 1, 1).expand(6, 1, 7), 1),
-            aten.scatter.src(x, -1, torch.full([6, 5, 1], 3), x[:, :, 1:]), aten.scatter.value(x, 0, torch.zeros([0, 5, 7], dtype=torch.int64), 2))
+            aten.scatter.src(x, -1, torch.full([6, 5, 1], 3), x[:, :, 1:]), aten.scatter.value(x, 0, torch.zeros([0, 5, 7],
+                    dtype=torch.int64), 2))
         yield "gradients", lambda x=x: [aten.slice_backward(x[start:end:step], [6, 5, 7], 0, start, end, step)
-                                        for start, end, step in ((0, 6, 1), (1, 4, 1), (2, 2, 1), (1, 6, 2), (0, 6, 4), (5, 2**63 - 1, 1))] + [
+                                        for start, end, step in ((0, 6, 1), (1, 4, 1), (2, 2, 1), (1, 6, 2), (0, 6, 4), (5, 2**63 - 1,
+                                                1))] + [
             aten.select_backward(x, [6, 5, 9, 7], 2, i) for i in (0, 4, -1)]
         yield "as_strided", lambda x=x: [aten.as_strided(x, size, stride, offset) for size, stride, offset in (((5, 6), (1, 5), 0), ((3,
                 4), (7, 2), 3), ((4, 3), (1, 1), 2), ((2, 3, 4), (0, 30, 7), 5), ((6, 7), (35, 5), 4), ((1,), (9,), 8), ((0, 2), (1, 1),
@@ -247,6 +249,17 @@ def creation() -> Iterator[Case]:
     yield "triangles", lambda: (aten.tril_indices(5, 7, 1), aten.triu_indices(6, 4, -1))
 
 
+def windows() -> Iterator[Case]:
+    """Windows, and means over them."""
+    for dtype in FLOATS:
+        x = tensor(dtype, 2, 3, 8, 12)
+        yield "adaptive", lambda x=x: [aten._adaptive_avg_pool2d(x, size) for size in ([1, 1], [4, 3], [8, 12])]
+    for dtype in (torch.float32, torch.int64, torch.bool):
+        x = tensor(dtype, 4, 9, 5)
+        yield "unfold", lambda x=x: (
+            [aten.unfold(x, *a) for a in ((1, 3, 2), (1, 3, 3), (0, 4, 1), (-1, 2, 2), (1, 7, 4))] + [aten.unfold_copy(x, 1, 2, 2)])
+
+
 def gradients() -> Iterator[Case]:
     """The gradients that have lowerings."""
     for dtype in FLOATS:
@@ -256,7 +269,8 @@ def gradients() -> Iterator[Case]:
                 aten.threshold_backward(g, x, 0.0), aten.silu_backward(g, x), aten.gelu_backward(g, x), aten.gelu_backward(g, x,
                 approximate="tanh"), aten.leaky_relu_backward(g, x, 0.1, False), aten.elu_backward(g, 1.0, 1.0, 1.0, False, x),
                 aten.softplus_backward(g, x, 1.5, 20.0), aten.hardswish_backward(g, x), aten.hardsigmoid_backward(g, x),
-                aten.hardtanh_backward(g, x, -1.0, 1.0), aten.mish_backward(g, x), aten.log_sigmoid_backward(g, x, torch.exp(-x.abs())))
+                aten.hardtanh_backward(g, x, -1.0, 1.0), aten.mish_backward(g, x), aten.hardshrink_backward(g, x, 0.5),
+                        aten.softshrink_backward(g, x, 0.5), aten.log_sigmoid_backward(g, x, torch.exp(-x.abs())))
         y = tensor(dtype, 6, 12)
         yield "softmax", lambda y=y: (aten._softmax_backward_data(y, torch.softmax(y.flip(0), 1), 1, y.dtype),
                 aten._log_softmax_backward_data(y, torch.log_softmax(y.flip(0), 0), 0, y.dtype))
@@ -290,4 +304,4 @@ def overloads() -> Iterator[Case]:
 
 
 GROUPS = {"overloads": overloads, "unary": unary, "binary": binary, "reductions": reductions, "norms": norms, "movement": movement,
-        "creation": creation, "gradients": gradients}
+        "creation": creation, "windows": windows, "gradients": gradients}

@@ -32,7 +32,7 @@ EXACT = set(
     "view _unsafe_view reshape _reshape_copy view_copy squeeze unsqueeze squeeze_copy unsqueeze_copy flatten expand expand_copy broadcast_to "
     "broadcast_in_dim permute permute_copy transpose t transpose_copy slice slice_copy select select_copy split_with_sizes split chunk unbind cat stack flip roll repeat "
     "constant_pad_nd tril triu diagonal diagonal_copy slice_scatter select_scatter as_strided as_strided_copy full full_like new_full fill zeros ones "
-    "zeros_like ones_like new_zeros new_ones scalar_tensor arange iota tril_indices triu_indices eye embedding index_select gather take index scatter slice_backward select_backward "
+    "zeros_like ones_like new_zeros new_ones scalar_tensor arange iota tril_indices triu_indices eye embedding index_select gather take index scatter slice_backward select_backward unfold unfold_copy hardshrink_backward softshrink_backward "
     "_unsafe_index threshold threshold_backward hardshrink reciprocal detach_copy alias_copy split_with_sizes_copy lift_fresh"
     .split()
 )  # fmt: skip

@@ -7,7 +7,7 @@ convolutions are the framework's own.
 
 from __future__ import annotations
 
-from . import lower_activation, lower_create, lower_elementwise, lower_index, lower_norm, lower_reduce, lower_view
+from . import lower_activation, lower_create, lower_elementwise, lower_index, lower_norm, lower_pool, lower_reduce, lower_view
 from .lowering import LOWERINGS
 
-__all__ = ["LOWERINGS", "lower_activation", "lower_create", "lower_elementwise", "lower_index", "lower_norm", "lower_reduce", "lower_view"]
+__all__ = ["LOWERINGS", "lower_activation", "lower_create", "lower_elementwise", "lower_index", "lower_norm", "lower_pool", "lower_reduce", "lower_view"]

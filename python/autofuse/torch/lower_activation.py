@@ -233,6 +233,13 @@ def _hardtanh_backward(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
     return c.where(compare(b, "logical_or", c.le(x, low), c.ge(x, high)), 0.0, g)
 
 
+@activation("aten.hardshrink_backward.default", "aten.softshrink_backward.default")
+def _shrink_backward(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
+    c, g, x = _operands(b, node, 2)
+    at = float(number(node.args[2]))
+    return c.where(compare(b, "logical_and", c.ge(x, -at), c.le(x, at)), 0.0, g)
+
+
 @activation("aten.mish_backward.default")
 def _mish_backward(b: GraphBuilder, node: torch.fx.Node) -> Lowered:
     c, g, x = _operands(b, node, 2)
