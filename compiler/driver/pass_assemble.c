@@ -129,7 +129,7 @@ static void add_kernel_step(struct af_job *job, uint32_t group) {
                 if (a->kind != AF_KARG_WORKSPACE && job->graph.values[a->value].kind != AF_VALUE_INPUT)
                         offset = af_size_op(&job->sizes, AF_EXPR_MUL, job->places[a->value].offset, af_size_const(af_dtype_size(a->dtype)));
                 struct af_size bytes = job->buffer_bytes[arg.buffer];
-                if (bytes.x && (offset.x || offset.n)) /* where the tensor is empty its buffer may end before */
+                if (offset.x || offset.n) /* where the tensor is empty its buffer may end before */
                         offset = af_size_op(&job->sizes, AF_EXPR_MIN, offset, bytes);
                 arg.byte_offset = (uint64_t)offset.n;
                 uint32_t id = af_bundle_builder_count(&job->builder, AF_SECTION_ARGS);
