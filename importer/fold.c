@@ -61,8 +61,10 @@ static struct val *fold_constant_of_shape(struct fold *f) {
                 return NULL;
         uint8_t *p = room(f, value.dtype, rank, dims);
         int64_t n = 1;
-        for (uint32_t i = 0; i < rank; i++)
+        for (uint32_t i = 0; p && i < rank; i++)
                 n *= dims[i];
+        if (n * (int64_t)value.n_bytes > IM_LARGE_BYTES)
+                return NULL;
         for (int64_t i = 0; p && i < n; i++)
                 memcpy(p + i * value.n_bytes, value.bytes, value.n_bytes);
         return p ? im_known(f->im, value.dtype, rank, dims, p) : NULL;

@@ -130,6 +130,8 @@ void im_run_binary(struct import *im); /* of the first two; before opset 7 the s
 extern const struct handler im_ops_simple[], im_ops_composite[], im_ops_norm[], im_ops_shape[], im_ops_move[], im_ops_loss[],
         im_ops_window[], im_ops_resize[], im_ops_train[], im_ops_control[];
 
+#define IM_LARGE_BYTES (1 << 16) /* a fill of more is a broadcast, not a constant */
+
 /* fold.c: evaluates node n on known inputs. NULL where the op is not one that folds. */
 struct val *im_fold(struct import *im, const Onnxm__Node *n, struct val *const *in, uint32_t n_in);
 bool im_foldable(const char *op);

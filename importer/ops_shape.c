@@ -147,6 +147,27 @@ static void folded(struct import *im) {
         im->ret->n_folded++;
 }
 
+/* A small one is a constant, any other a number that is repeated. */
+static void constant_of_shape(struct import *im) {
+        uint32_t rank;
+        const int64_t *dims = im_ints(im, im->in[0], &rank);
+        const Onnxm__Attribute *a = im_attr(im, "value");
+        struct af_onnx_tensor value = {.dtype = AF_DTYPE_FLOAT32, .rank = 1, .dims = {1}, .bytes = (const uint8_t *)"\0\0\0", .n_bytes = 4};
+        int r = dims && a && a->t ? im_tensor(im->arena, a->t, &value, im->diags) : 0;
+        im->error = im->error ? im->error : r;
+        if (im->error)
+                return;
+        int64_t bytes = af_dtype_size(value.dtype);
+        for (uint32_t i = 0; i < rank; i++)
+                if (dims[i] < 0 || __builtin_mul_overflow(bytes, dims[i], &bytes))
+                        im_refuse(im, "shape of ConstantOfShape");
+        if (im->error || bytes <= IM_LARGE_BYTES || value.n_bytes != af_dtype_size(value.dtype)) {
+                folded(im);
+                return;
+        }
+        im->out[0] = im_expand(im, im_known(im, value.dtype, 0, NULL, value.bytes), rank, dims);
+}
+
 /* Inference: the data as it is, and a mask that keeps everything. */
 static void dropout(struct import *im) {
         struct val *x = im->in[0];
@@ -169,7 +190,7 @@ static void dropout(struct import *im) {
 
 const struct handler im_ops_shape[] = {
         {"Identity", identity, 0}, {"Reshape", reshape, 0}, {"Squeeze", squeeze, 0},   {"Unsqueeze", unsqueeze, 0},
-        {"Flatten", flatten, 0},   {"Expand", expand, 0},   {"Constant", constant, 0}, {"ConstantOfShape", folded, 0},
+        {"Flatten", flatten, 0},   {"Expand", expand, 0},   {"Constant", constant, 0}, {"ConstantOfShape", constant_of_shape, 0},
         {"Shape", folded, 0},      {"Size", folded, 0},     {"Range", folded, 0},      {"EyeLike", folded, 0},
         {"Dropout", dropout, 0},   {NULL, NULL, 0},
 };

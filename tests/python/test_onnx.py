@@ -156,6 +156,32 @@ def weights_are_no_part_of_the_key():
     assert first.bundle_bytes < 64 * 64 * 4 + 8192
 
 
+def old_models_whose_initializers_are_inputs():
+    w = np.arange(8, dtype=np.float32)
+    nodes = [helper.make_node('Abs', ['x'], ['a']), helper.make_node('Unsqueeze', ['w'], ['u'], axes=[1]),
+             helper.make_node('MatMul', ['a', 'u'], ['m']), helper.make_node('Relu', ['m'], ['y'])]
+    graph = helper.make_graph(nodes, 'g', [helper.make_tensor_value_info('x', 1, [4, 8]), helper.make_tensor_value_info('w', 1, [8])],
+                              [helper.make_tensor_value_info('y', 1, [4, 1])], [numpy_helper.from_array(w, 'w')])
+    m = ao.prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 9)], ir_version=3), context=context)
+    x = floats(4, 8)
+    close(m.run([x])[0], np.maximum(np.abs(x) @ w[:, None], 0))
+    assert m._plans[0].n_kernels == 2 and [left.op for left in m._plans[0].left] == ['MatMul']
+
+
+def large_constants_and_fills_are_none_of_the_fragment():
+    w = np.random.default_rng(3).normal(size=(64, 64)).astype(np.float32)
+    nodes = [helper.make_node('Constant', [], ['w'], value=numpy_helper.from_array(w)),
+             helper.make_node('Constant', [], ['to'], value=numpy_helper.from_array(np.array([5000, 64, 64]))),
+             helper.make_node('ConstantOfShape', ['to'], ['f'], value=numpy_helper.from_array(np.float32([2.5]))),
+             helper.make_node('Mul', ['x', 'w'], ['t']), helper.make_node('Add', ['t', 'f'], ['s']),
+             helper.make_node('ReduceMax', ['s'], ['y'], keepdims=0)]
+    graph = helper.make_graph(nodes, 'g', [helper.make_tensor_value_info('x', 1, [64, 64])], [helper.make_tensor_value_info('y', 1, [])])
+    m = ao.prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 21)]), context=context)
+    x = floats(64, 64)
+    close(m.run([x])[0], np.max(x * w + np.float32(2.5)))
+    assert len(m._plans[0]._imported.fragment) < 4096 and len(m.graph.weights) == 1, len(m._plans[0]._imported.fragment)
+
+
 def element_types_of_all_kinds():
     for dtype in (np.float16, ml_dtypes.bfloat16, np.int8, np.uint8, np.int16, np.int32, np.int64, np.bool_):
         x = np.array([[0, 1, 1], [1, 0, 3]]).astype(dtype)
@@ -235,6 +261,8 @@ if __name__ == '__main__':
         sys.exit(run([the_declarations_are_the_headers, each_set_of_sizes_is_compiled_once, values_that_are_parameters_are_part_of_it,
                       views_need_no_kernel, a_node_without_a_kernel_stands_between_kernels,
                       a_part_that_the_compiler_leaves_takes_its_node_along,
-                      functions_are_read_as_what_they_are_made_of, weights_are_no_part_of_the_key, element_types_of_all_kinds,
+                      functions_are_read_as_what_they_are_made_of, weights_are_no_part_of_the_key,
+                      old_models_whose_initializers_are_inputs, large_constants_and_fills_are_none_of_the_fragment,
+                      element_types_of_all_kinds,
                       what_cannot_be_a_fragment_is_run_whole, single_nodes_and_whole_models, many_threads_at_once,
                       without_a_server_it_is_run_whole_or_fails_if_that_is_wanted]))

@@ -8,8 +8,9 @@ is counted inside run(), and only where a kernel was launched or the model only 
 
     test_onnx_backend.py            a sample in name order, and all models through the importer
     test_onnx_backend.py --all      every node test
+    test_onnx_backend.py --light    the package's nine networks without weights, convolutions by onnx.reference
 """
-import argparse, collections, concurrent.futures, contextlib, json, os, re, sys, unittest, warnings
+import argparse, collections, concurrent.futures, contextlib, json, os, re, sys, tempfile, unittest, warnings
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from other_python import need
@@ -133,10 +134,10 @@ def ahead(cases, context):
         list(pool.map(one, cases))
 
 
-def run_tests(names, context):
-    """The runner's CPU node tests with these names."""
+def run_tests(names, context, kind='Node'):
+    """The runner's CPU tests with these names."""
     Strict.context, Strict.counts = context, Counts()
-    tests = BackendTest(Strict, __name__).test_cases['OnnxBackendNodeModelTest']
+    tests = BackendTest(Strict, __name__).test_cases[f'OnnxBackend{kind}ModelTest']
     result = Result()
     unittest.TestSuite(tests(n + '_cpu') for n in names).run(result)
     return result
@@ -177,6 +178,23 @@ def expressed(cases):
     return n if good else -1
 
 
+def light(pattern):
+    """The networks that the package has without their weights: each through kernels, equal to what the package expects."""
+    names = sorted(c.name for c in load_model_tests(kind='real')
+                   if c.url.startswith('onnx/backend/test/data/light/') and re.search(pattern, c.name))
+    good = bool(names)
+    with tempfile.TemporaryDirectory() as home, server(**{'toolchain.host.flags': '-O1'}) as s, autofuse.Context(socket=s.path) as context:
+        os.environ['ONNX_HOME'] = home
+        for name in names:
+            result = run_tests([name], context, 'Real')
+            for _, why in result.errors + result.failures + result.skipped:
+                print('# ' + why.replace('\n', '\n# '))
+            counts = Strict.counts
+            what = f'{name}: {counts.kernels} kernels, {sorted(counts.left)} by onnx.reference'
+            good = say(result.passed == {name} and counts.kernels > 0, what) and good
+    return good
+
+
 def say(good, what):
     print(('ok ' if good else 'not ok ') + what, flush=True)
     return good
@@ -185,10 +203,13 @@ def say(good, what):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--all', action='store_true')
+    p.add_argument('--light', action='store_true')
     p.add_argument('--only', help='tests that match')
     p.add_argument('--list', action='store_true', help='each skip with its reason')
     p.add_argument('--json', action='store_true', help='the figure as bench/ wants it, and nothing else')
     a = p.parse_args()
+    if a.light:
+        return not light(a.only or '')
     cases = {c.name: c for c in load_model_tests(kind='node')}
     names = sorted(n for n in cases if re.search(a.only, n)) if a.only else sorted(cases)
     if a.json:
@@ -197,9 +218,8 @@ def main():
         print(json.dumps({'name': 'onnx_backend_run', 'value': n, 'unit': 'tests', 'of': len(cases), 'package': onnx.__version__}))
         return n < LEAST_RUN
     if a.all or a.only:
-        n = whole(cases, names, a.list)
-        return not say(n >= (0 if a.only else LEAST_RUN), f'{n} of {len(names)} node tests of onnx {onnx.__version__} run, '
-                       f'at least {LEAST_RUN}')
+        n, least = whole(cases, names, a.list), 0 if a.only else LEAST_RUN
+        return not say(n >= least, f'{n} of {len(names)} node tests of onnx {onnx.__version__} run, at least {least}')
     n = expressed(cases.values())
     good = say(n >= LEAST_EXPRESSED, f'{n} of {len(cases)} models are read, at least {LEAST_EXPRESSED}')
     n = whole(cases, names[::EVERY], a.list)

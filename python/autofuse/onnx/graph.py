@@ -10,7 +10,7 @@ from onnx import defs, helper, inliner, numpy_helper, shape_inference
 from autofuse.onnx._dtypes import elem_type_of
 
 CONSTANT_BYTES = 4096
-"""Initializers beyond that are fed at each run, so that a bundle's key does not hold them."""
+"""Initializers and constants beyond that are fed at each run, so that a bundle's key does not hold them."""
 
 
 class Graph:
@@ -25,15 +25,17 @@ class Graph:
         if model.functions:
             model = inliner.inline_local_functions(model)
         initial = {i.name for i in model.graph.initializer}
-        large = [i for i in model.graph.initializer if i.data_type != onnx.TensorProto.STRING and _n_bytes(i) > CONSTANT_BYTES]
-        lifted = {i.name for i in large}
+        large = [(i.name, i) for i in model.graph.initializer if _is_large(i)]
+        large += [(n.output[0], a.t) for n in model.graph.node if n.op_type == "Constant" for a in n.attribute
+                  if a.name == "value" and _is_large(a.t)]
         own = onnx.ModelProto()
-        own.CopyFrom(_without_weights(model, lifted))
+        own.CopyFrom(_without_weights(model, {name for name, _ in large}))
+        own.ir_version = max(model.ir_version, 4)  # before, initializers are inputs too, and types follow from these alone
         fed = [i for i in model.graph.input if i.name not in initial]
         del own.graph.input[:]
         own.graph.input.extend(fed)
-        own.graph.input.extend(helper.make_tensor_value_info(i.name, i.data_type, list(i.dims)) for i in large)
-        return cls(own, len(fed), [np.ascontiguousarray(numpy_helper.to_array(i)) for i in large])
+        own.graph.input.extend(helper.make_tensor_value_info(name, t.data_type, list(t.dims)) for name, t in large)
+        return cls(own, len(fed), [np.ascontiguousarray(numpy_helper.to_array(t)) for _, t in large])
 
     @cached_property
     def data(self) -> bytes:
@@ -80,16 +82,19 @@ class Graph:
         return Graph(inliner.inline_selected_functions(self.model, list(ops), inline_schema_functions=True), self.n_fed, self.weights)
 
 
-def _n_bytes(t: onnx.TensorProto) -> int:
-    return int(np.prod(t.dims, dtype=np.int64)) * np.dtype(helper.tensor_dtype_to_np_dtype(t.data_type)).itemsize
+def _is_large(t: onnx.TensorProto) -> bool:
+    if t.data_type == onnx.TensorProto.STRING:
+        return False
+    return int(np.prod(t.dims, dtype=np.int64)) * np.dtype(helper.tensor_dtype_to_np_dtype(t.data_type)).itemsize > CONSTANT_BYTES
 
 
 def _without_weights(model: onnx.ModelProto, names: set[str]) -> onnx.ModelProto:
-    """A model without these initializers, whose bytes are not copied on the way."""
+    """A model without these initializers and constants, whose bytes are not copied on the way."""
     if not names:
         return model
     slim = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, producer_name=model.producer_name)
     g = model.graph
-    slim.graph.CopyFrom(onnx.GraphProto(name=g.name, node=g.node, input=g.input, output=g.output, value_info=g.value_info))
+    slim.graph.CopyFrom(onnx.GraphProto(name=g.name, input=g.input, output=g.output, value_info=g.value_info))
+    slim.graph.node.extend(n for n in g.node if n.op_type != "Constant" or n.output[0] not in names)
     slim.graph.initializer.extend(i for i in g.initializer if i.name not in names)
     return slim
