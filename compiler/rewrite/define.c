@@ -9,6 +9,7 @@
 struct alone {
         struct af_graph g;
         struct af_node node;
+        bool varying; /* sizes that vary and are 1 stay a symbol */
         uint32_t in[8];
 };
 
@@ -29,7 +30,7 @@ static int static_dims(struct alone *a, struct af_value *v, uint32_t varies, con
         if (!ids)
                 return -ENOMEM;
         for (uint32_t i = 0; i < v->rank; i++) {
-                bool one = dims[i] == 1 && varies & 1u << i;
+                bool one = a->varying && dims[i] == 1 && varies & 1u << i;
                 int r = one ? af_expr_symbol(&a->g.exprs, a->g.n_symbols - 1, &ids[i]) : af_expr_const(&a->g.exprs, dims[i], &ids[i]);
                 if (r)
                         return r;
@@ -117,12 +118,10 @@ static int make_alone(struct alone *a, struct af_arena *arena, const struct af_g
         return !r && n->op == AF_OP_TILE ? static_repeats(a, in_dims[0], out_dims) : r;
 }
 
-int af_rewrite_define(struct af_arena *arena, const struct af_graph *g, const struct af_node *n, const int64_t *const *in_dims,
-                      const int64_t *out_dims, struct af_graph *ret) {
-        struct alone a;
+static int define(struct af_arena *arena, const struct af_graph *g, const struct af_node *n, bool varying, const int64_t *const *in_dims,
+                  const int64_t *out_dims, struct af_graph *ret) {
+        struct alone a = {.varying = varying};
         struct af_graph made;
-        if (!af_rewrite_is_composite(n->op) || n->n_in > AF_ARRAY_SIZE(a.in) || n->n_out != 1)
-                return AF_GRAPH_E_INVALID;
         int r = make_alone(&a, arena, g, n, in_dims, out_dims);
         if (!r)
                 r = af_rewrite_decompose(&a.g, NULL, &made, NULL);
@@ -132,4 +131,13 @@ int af_rewrite_define(struct af_arena *arena, const struct af_graph *g, const st
         if (!r)
                 *ret = made;
         return r;
+}
+
+int af_rewrite_define(struct af_arena *arena, const struct af_graph *g, const struct af_node *n, const int64_t *const *in_dims,
+                      const int64_t *out_dims, struct af_graph *ret) {
+        if (!af_rewrite_is_composite(n->op) || n->n_in > AF_ARRAY_SIZE(((struct alone *)0)->in) || n->n_out != 1)
+                return AF_GRAPH_E_INVALID;
+        int r = define(arena, g, n, true, in_dims, out_dims, ret);
+        /* what has no decomposition over symbols has no kernel either, and is the framework's for these sizes */
+        return r > 0 ? define(arena, g, n, false, in_dims, out_dims, ret) : r;
 }
