@@ -31,6 +31,28 @@
 
 extern char **environ;
 static const char *build_dir;
+/* Servers and importers that run; ended with this process, however that ends. */
+static pid_t children[8];
+
+static void child_add(pid_t pid) {
+        for (size_t i = 0; i < AF_ARRAY_SIZE(children); i++)
+                if (children[i] == 0) {
+                        children[i] = pid;
+                        return;
+                }
+}
+
+static void child_gone(pid_t pid) {
+        for (size_t i = 0; i < AF_ARRAY_SIZE(children); i++)
+                if (children[i] == pid)
+                        children[i] = 0;
+}
+
+static void children_end(void) {
+        for (size_t i = 0; i < AF_ARRAY_SIZE(children); i++)
+                if (children[i] > 0)
+                        kill(children[i], SIGKILL);
+}
 
 static void die(const char *what, int r) {
         fprintf(stderr, "bench_store: %s: %s\n", what, r < 0 ? strerror(-r) : "failed");
@@ -87,6 +109,7 @@ static void server_start(struct server *s, const char *max_mib) {
         posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
         if (posix_spawn(&s->pid, program, &files, NULL, argv, environ) != 0)
                 die(program, -ENOENT);
+        child_add(s->pid);
         posix_spawn_file_actions_destroy(&files);
         s->conn = server_connect(s);
         s->next_id = 1;
@@ -97,6 +120,7 @@ static void server_stop(struct server *s) {
         s->conn = NULL;
         kill(s->pid, SIGTERM);
         waitpid(s->pid, NULL, 0);
+        child_gone(s->pid);
 }
 
 static void server_remove(struct server *s) {
@@ -492,8 +516,11 @@ static void put_import(struct server *s, uint32_t number, const struct af_digest
 static pid_t start_importer(const struct server *s, const struct af_digest *env) {
         pid_t pid = fork();
 
+        if (pid > 0)
+                child_add(pid);
         if (pid != 0)
                 return pid;
+        memset(children, 0, sizeof(children)); /* they are its parent's */
         struct server own = *s;
         own.conn = server_connect(&own);
         for (uint32_t i = 1000000;; i++) {
@@ -517,8 +544,11 @@ static void evict(void) {
 
                 server_with(&s[which], items, N_HOT, 600, which ? "64" : "65536");
                 env = environment_of(&s[which]);
-                for (uint32_t i = 0; i < 1000; i++) /* 60 MB: the small one is at its limit */
+                for (uint32_t i = 0; i < 1000; i++) {                       /* 60 MB: the small one is at its limit */
+                        for (uint32_t k = 0; i % 20 == 0 && k < N_HOT; k++) /* in use all the time: what is not may go */
+                                (void)ask(&s[which], &items[k]);
                         put_import(&s[which], 2000000 + i, &env, 60000);
+                }
                 importers[which] = start_importer(&s[which], &env);
         }
         for (uint32_t n = 0; n < N_SAMPLES; n += BLOCK)
@@ -528,6 +558,7 @@ static void evict(void) {
         for (unsigned which = 0; which < 2; which++) {
                 kill(importers[which], SIGKILL);
                 waitpid(importers[which], NULL, 0);
+                child_gone(importers[which]);
                 p99[which] = quantile_us(ns[which], N_SAMPLES, 0.99);
                 server_stop(&s[which]);
                 server_remove(&s[which]);
@@ -551,6 +582,7 @@ int main(int argc, char **argv) {
                 return 2;
         }
         build_dir = argv[1];
+        (void)atexit(children_end);
         af_log_set_level(AF_LOG_ERROR);
         if (wanted(argc, argv, "store_1e6_added_us"))
                 added("store_1e6_added_us", 1000, 1000000, 600);
