@@ -102,6 +102,8 @@ void emit_fetch(struct emit *e, const struct af_kstmt *s);
 void emit_repeats(struct emit *e, const struct af_kstmt *s);
 /* Whether, of a FETCH once, the last row of a tile stands for the first ones of the next. */
 bool emit_carries(const struct emit *e, const struct af_kstmt *s);
+/* The name of the variable that has this row; phases may share a scope. */
+const char *emit_before(struct emit *e, const struct af_kstmt *s);
 /* Tables and what is gathered by them, indices. NULL where s is none of these. */
 const char *emit_raw_text(struct emit *e, const struct af_kstmt *s);
 /* Name of the view of value v as type.

@@ -282,23 +282,11 @@ static void emit_tile(struct emit *e) {
         af_buf_deinit(&tile);
 }
 
-/* Whether a statement's row goes from tile to tile. */
-static bool carries(const struct emit *e, const struct af_kstmt *s) {
-        return s->pick.once && emit_carries(e, s);
-}
-
 static void emit_tiles(struct emit *e) {
         const struct af_phase *p = e->phase;
-        bool own = false; /* phases may share a scope: what this one declares before its loop gets a scope */
         for (uint32_t i = 0; i < p->n_stmts; i++)
-                own |= carries(e, &p->stmts[i]);
-        if (own) {
-                emit_line(e, "{");
-                e->indent++;
-        }
-        for (uint32_t i = 0; i < p->n_stmts; i++)
-                if (carries(e, &p->stmts[i]))
-                        emit_line(e, "int64_t before%u = -1; // row that the tile before ends with", p->stmts[i].dst);
+                if (p->stmts[i].pick.once && emit_carries(e, &p->stmts[i]))
+                        emit_line(e, "int64_t %s = -1; // row that the tile before ends with", emit_before(e, &p->stmts[i]));
         emit_line(e, "for (int64_t tile = Share(%s, 0), end = Share(%s, 1); tile < end; ++tile) {", tiles_text(e), tiles_text(e));
         e->indent++;
         if (p->kind != AF_PHASE_TILES)
@@ -307,10 +295,6 @@ static void emit_tiles(struct emit *e) {
                 emit_tile(e);
         e->indent--;
         emit_line(e, "}");
-        if (own) {
-                e->indent--;
-                emit_line(e, "}");
-        }
 }
 
 static void emit_close(struct emit *e) {

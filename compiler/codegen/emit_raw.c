@@ -107,7 +107,7 @@ static const char *fetch_text(struct emit *e, const struct af_kstmt *s) {
                    *col_step = along != AF_NONE && s->access.strides[along] ? emit_step(e, &s->access, along) : "0";
         if (s->pick.runs)
                 return emit_text(e, "%s, %s, %s, %u, %s, %u%s);", text, rows, row_step, by_row * words, cols, st->pitch,
-                                 s->pick.once     ? emit_text(e, ", before%u", s->dst)
+                                 s->pick.once     ? emit_text(e, ", %s", emit_before(e, s))
                                  : s->pick.queued ? ", -1"
                                                   : "");
         return emit_text(e, "%s, %s, %s, %u, %s, %s, %u, %u);", text, rows, row_step, by_row * words, cols, col_step, by_col * words,
@@ -116,16 +116,20 @@ static const char *fetch_text(struct emit *e, const struct af_kstmt *s) {
 
 void emit_fetch(struct emit *e, const struct af_kstmt *s) {
         if (s->pick.once && !emit_carries(e, s))
-                emit_line(e, "int64_t before%u = -1;", s->dst);
+                emit_line(e, "int64_t %s = -1;", emit_before(e, s));
         emit_line(e, "%s", fetch_text(e, s));
+}
+
+const char *emit_before(struct emit *e, const struct af_kstmt *s) {
+        return emit_text(e, "p%u_before%u", e->phase_no, s->dst);
 }
 
 void emit_repeats(struct emit *e, const struct af_kstmt *s) {
         const struct af_kvalue *v = &e->phase->values[s->dst], *kept = &e->phase->values[s->src[1]];
         const char *type = emit_type(v->dtype);
         emit_use(e, EMIT_LIB_REPEAT_ROWS);
-        emit_line(e, "RepeatRows(View<%s>(in, %u), View<%s>(calc, %u), View<int32_t>(in, %u), %s, %s, %u, before%u);", type, v->offset,
-                  type, kept->offset, e->phase->values[s->src[0]].offset, emit_rows(e), emit_cols(e), e->stage->pitch, s->dst);
+        emit_line(e, "RepeatRows(View<%s>(in, %u), View<%s>(calc, %u), View<int32_t>(in, %u), %s, %s, %u, %s);", type, v->offset, type,
+                  kept->offset, e->phase->values[s->src[0]].offset, emit_rows(e), emit_cols(e), e->stage->pitch, emit_before(e, s));
 }
 
 const char *emit_raw_text(struct emit *e, const struct af_kstmt *s) {
