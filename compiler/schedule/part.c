@@ -228,7 +228,8 @@ static void set_workspace(struct sched *s) {
 }
 
 struct af_karg sched_workspace(const struct af_region *regions, uint32_t n) {
-        uint64_t bytes = AF_ALIGN_UP(regions[n - 1].offset + regions[n - 1].bytes, (uint64_t)REGION_ALIGN);
+        /* never nothing, also where all regions are empty: the pointer is an argument, and has memory */
+        uint64_t bytes = AF_MAX(AF_ALIGN_UP(regions[n - 1].offset + regions[n - 1].bytes, (uint64_t)REGION_ALIGN), (uint64_t)REGION_ALIGN);
         return (struct af_karg){
                 .kind = AF_KARG_WORKSPACE, .dtype = AF_DTYPE_UINT8, .value = AF_NONE, .workspace_bytes = bytes, .range_end = bytes};
 }
