@@ -29,7 +29,7 @@
 #define AF_HOT_PROBES    8u /* targets looked at for one */
 #define AF_HOT_MIN_BYTES (1ull << 20)
 #define AF_HOT_MAX_BYTES (1ull << 37) /* offsets count units in 32 bits */
-#define AF_HOT_FRESH_NS  1000000000ll /* what was found current longer ago is not believed */
+#define AF_HOT_FRESH_NS  980000000ll  /* what was found current longer ago is not believed: a second, and readers' clocks are coarse */
 
 struct af_hot_header {
         uint64_t magic;

@@ -17,7 +17,7 @@ Test(view, C25_targets_and_the_beat) {
         struct af_hot_target_id near[3] = {af_hot_target_make("Ascend910B2", "", 0), af_hot_target_make("Ascend910B", "2", 0),
                                            af_hot_target_make("Ascend910B2", "", 1)};
         struct af_digest env = {{1, 2, 3}}, other = {{9}}, got;
-        const uint64_t now = 5000000000000ull, s = 1000000000ull;
+        const uint64_t now = 5000000000000ull, s = AF_HOT_FRESH_NS;
 
         cr_assert_not(af_hot_view_is_fresh(view, now), "no beat yet");
         af_hot_area_beat(area, now);
